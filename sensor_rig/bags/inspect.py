@@ -37,6 +37,8 @@ STEADY_S = 2e-5
 """Nobody stamps arrivals as steadily as this."""
 VAGUE_PPM = 20.0
 """A drift with a larger sigma is not told."""
+COPIED_S = 1e-6
+"""Receive times this close to the stamps, all of them, are copies."""
 CLOSE_S = 0.005
 """A host stamps within this of handing a message on."""
 
@@ -182,7 +184,10 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     else:
         low, middle, high = np.percentile(delays, (5, 50, 95))
         source, why = _source(arrival_jitter, stamp_jitter, float(middle), float(high - low))
-        drift_ppm, drift_sigma = _drift_ppm(arrivals, delays)
+        if float(np.abs(delays).max()) < COPIED_S:
+            why = 'its receive times are copies of its stamps'
+        else:
+            drift_ppm, drift_sigma = _drift_ppm(arrivals, delays)
     rate_hz = (topic.count - 1) / span_s if span_s > 0.0 else 0.0
     sweep = statistics.median(topic.sweeps_s) if topic.sweeps_s else 0.0
     return TopicFacts(

@@ -202,7 +202,7 @@ def _listen(seconds: float) -> Inspection:
 def _print_findings(findings: list[Finding], covered: Coverage) -> None:
     """Print the findings, worst first, and what was not checked, in short."""
     for finding in findings:
-        _print_line(f'{finding.severity.word}: {finding.sentence}')
+        _print_line(f'{finding.severity.word}: {finding.sentence} (rests on {finding.rests_on})')
     if not covered.checked:
         _print_line('nothing could be checked: no stamped topic is long enough')
     elif not findings:

@@ -21,8 +21,13 @@ LOSS, MUCH = 0.001, 0.2
 """Share of lost frames that is worth a word, and that is wrong."""
 
 
-def loss_findings(record: TopicRecord, line: TimeLine, told: Sequence[Span]) -> Iterator[Finding]:
-    """Yield lost frames; gaps over the spans that are `told` have another cause."""
+def loss_findings(
+    record: TopicRecord, line: TimeLine, told: Sequence[Span], grid_s: float = 0.0
+) -> Iterator[Finding]:
+    """Yield lost frames; gaps over the spans that are `told` have another cause.
+
+    Stamps that are rounded to `grid_s` have spacings that differ by it.
+    """
     if line.count < FEW or not line.period_s:
         return
     throttle = throttled(line.sorted_steps_s)
@@ -35,7 +40,8 @@ def loss_findings(record: TopicRecord, line: TimeLine, told: Sequence[Span]) -> 
             f'periods in turn, {1.0 / line.period_s:.1f} Hz at most',
         )
         return
-    gaps = [gap for gap in line.gaps if not overlaps(gap, told)]
+    shortest_s = line.period_s + 1.5 * grid_s
+    gaps = [g for g in line.gaps if g.amount_s > shortest_s and not overlaps(g, told)]
     missing = sum(round(gap.amount_s / line.period_s) - 1 for gap in gaps)
     missing = max(missing - record.zero, 0)  # a frame with a stamp of zero is there
     share = missing / (line.count + missing)

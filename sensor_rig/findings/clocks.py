@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.bags.inspect import COPIED_S, TopicFacts
 from sensor_rig.findings.domains import OWN_EPOCH_S
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
@@ -23,8 +23,6 @@ WANDER_S = 0.0008
 """Slow changes below this are those of an idle network."""
 LONG_ENOUGH_S = 20.0
 FUTURE_S, FUTURE_WRONG_S = 0.001, 0.005
-COPIED_S = 1e-6
-"""Receive times this close to the stamps, all of them, are copies."""
 
 
 def arrivals_tell(line: TimeLine) -> bool:

@@ -6,6 +6,7 @@ from sensor_rig.findings.kinds import GROUPS as GROUPS
 from sensor_rig.findings.kinds import FindingKind, Need, Of, declare
 
 ARRIVALS, SEVERAL = (Need.ARRIVALS,), (Need.SEVERAL,)
+BOTH = (Need.ARRIVALS, Need.SEVERAL)
 MANY, LONG_S = 100, 20.0
 
 declare(
@@ -19,6 +20,7 @@ declare(
         Of.ALL,
         messages=0,
         seconds=0.0,
+        basis='the file',
     ),
     FindingKind(
         'host_step',
@@ -29,7 +31,7 @@ declare(
         '`journalctl -u chrony -u systemd-timesyncd` of the host names the step and its time.',
         messages=20,
         seconds=5.0,
-        needs=(Need.ARRIVALS, Need.SEVERAL),
+        needs=BOTH,
     ),
     FindingKind(
         'looped',
@@ -37,6 +39,7 @@ declare(
         'everything after the first round is older than what came before',
         'cut the recording at the restart',
         'Print the stamps of two topics: both return to their first value at one moment.',
+        needs=ARRIVALS,
     ),
     FindingKind(
         'spliced',
@@ -44,7 +47,7 @@ declare(
         'buffers, filters and TF hold frames of two times',
         'cut the recording there, and use the two parts one by one',
         'Print the stamps around the moment: all topics jump by the same amount.',
-        needs=SEVERAL,
+        needs=BOTH,
     ),
     FindingKind(
         'recorder_hiccup',
@@ -53,7 +56,8 @@ declare(
         'record to a faster disk, with a larger cache or without compression',
         'Plot the receive times of two fast topics: both pause at the same moment.',
         messages=20,
-        needs=(Need.ARRIVALS, Need.SEVERAL),
+        needs=BOTH,
+        basis='receive times',
     ),
     FindingKind(
         'simulated_time',
@@ -61,6 +65,7 @@ declare(
         'none, as long as every node runs with use_sim_time',
         'to judge the clocks, inspect what the devices themselves publish',
         '/clock is among the topics, or stamps run at another pace than the receive times.',
+        needs=ARRIVALS,
     ),
     FindingKind(
         'sim_time_mixed',
@@ -68,7 +73,7 @@ declare(
         'the two groups never meet in time: nothing is paired, TF finds no transform',
         'set use_sim_time on every node, or on none',
         '`ros2 param get NODE use_sim_time` for the publishers of both groups.',
-        needs=SEVERAL,
+        needs=BOTH,
     ),
     FindingKind(
         'time_rate',
@@ -175,7 +180,7 @@ declare(
         'sensors of different domains never meet in time',
         'bring all drivers to one clock, or sync them with stamp_source: device',
         'Compare stamps of two topics that were received at the same time.',
-        needs=(Need.ARRIVALS, Need.SEVERAL),
+        needs=BOTH,
     ),
 )
 declare(
@@ -194,6 +199,7 @@ declare(
         'everything after it is paired with the past, or with nothing',
         'let the driver unwrap the counter',
         'Stamps go back by 2^31 or 2^32 ns, us or ms.',
+        needs=ARRIVALS,
     ),
     FindingKind(
         'clock_step',
@@ -310,7 +316,7 @@ declare(
         'Single stamps are far from their neighbours',
         'one of them can reset a filter, or empty a buffer',
         'look for a header that is filled before the time is known, or for broken reads of a '
-        'counter',
+        'counter, or for damage of the file',
         'Sort the messages by stamp: a few lie far away from all others.',
         messages=20,
         seconds=0.0,
@@ -334,7 +340,8 @@ declare(
         'time_back',
         'Stamps go back',
         'filters reject or rewind; buffers hold frames of two pasts',
-        'look for a clock that is set while it runs, or several publishers on the topic',
+        'look for a clock that is set while it runs, several publishers on the topic, or '
+        'damage of the file',
         'Subtract each stamp from the next: some differences are negative and large.',
     ),
     FindingKind(
@@ -359,6 +366,7 @@ declare(
         'rates look higher than they are; filters see each value twice',
         'look for two publishers, a relay in a circle, or a recorder that hears twice',
         'Messages with equal stamps have equal bytes.',
+        basis='contents',
     ),
     FindingKind(
         'copied_topic',
@@ -367,6 +375,7 @@ declare(
         'use one of them; look for a relay, a throttle or a remapping',
         'The messages of both topics have equal bytes.',
         needs=SEVERAL,
+        basis='contents',
     ),
     FindingKind(
         'frame_changes',
@@ -375,6 +384,7 @@ declare(
         'look for two publishers on the topic',
         '`ros2 topic echo TOPIC --field header.frame_id` prints several names.',
         seconds=0.0,
+        basis='headers',
     ),
     FindingKind(
         'frame_empty',
@@ -384,6 +394,7 @@ declare(
         '`ros2 topic echo TOPIC --field header.frame_id` prints nothing.',
         messages=1,
         seconds=0.0,
+        basis='headers',
     ),
     FindingKind(
         'no_stamp',
@@ -394,6 +405,7 @@ declare(
         Of.ALL,
         messages=1,
         seconds=0.0,
+        basis='the type',
     ),
 )
 declare(
@@ -434,6 +446,7 @@ declare(
         'Receive times are equal or nearly so for several messages, and then pause.',
         messages=20,
         needs=ARRIVALS,
+        basis='receive times',
     ),
     FindingKind(
         'rate_not_declared',
@@ -443,6 +456,7 @@ declare(
         'Compare scan_time with the spacing of the stamps.',
         Of.SCANS,
         messages=20,
+        basis='scan_time and stamps',
     ),
 )
 declare(
@@ -465,6 +479,7 @@ declare(
         Of.CLOUDS,
         messages=1,
         seconds=0.0,
+        basis='fields of the clouds',
     ),
     FindingKind(
         'point_times_zero',

@@ -77,6 +77,26 @@ ALIKE: dict[str, dict[str, tuple[float, float]]] = {
 DRIFT_SIGMAS = 3.0
 
 
+BY_DAMAGE = frozenset(
+    {
+        'recorder_hiccup',
+        'dropped_frames',
+        'qos_loss',
+        'stray_stamps',
+        'time_back',
+        'out_of_order',
+        'frame_changes',
+        'doubled_messages',
+        'repeated_stamps',
+        'zero_stamps',
+        'clock_step',
+        'latency_step',
+        'throttled',
+    }
+)
+"""What lost and altered bytes look like; in a damaged recording nobody can tell."""
+
+
 class Rule(NamedTuple):
     """What a cause explains."""
 
@@ -91,7 +111,7 @@ def _rule(causes: Iterable[str], codes: Iterable[str], by: str = 'topic') -> Rul
 
 
 CLAIMS = (
-    _rule({'damaged'}, {'recorder_hiccup', 'dropped_frames', 'qos_loss'}, 'all'),
+    _rule({'damaged'}, BY_DAMAGE, 'all'),
     _rule(
         {'host_step'},
         {'recorder_hiccup', 'out_of_order', 'time_back', 'clock_step', 'latency_step'},

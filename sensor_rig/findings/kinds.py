@@ -60,8 +60,23 @@ class FindingKind:
     seconds: float = 1.0
     """Length that it needs at least, s."""
     needs: tuple[Need, ...] = ()
+    basis: str = ''
+    """On what it rests, where the needs do not say it."""
+
+    @property
+    def rests_on(self) -> str:
+        """What of a recording shows it, in words."""
+        shown = (text for need, text in RESTS_ON.items() if need in self.needs)
+        return self.basis or next(shown, 'stamps')
 
 
+RESTS_ON = {
+    Need.MOTION: 'motion',
+    Need.TILTING: 'motion',
+    Need.PUBLISH: 'publish and receive times',
+    Need.POINT_TIMES: 'point times',
+    Need.ARRIVALS: 'stamps and receive times',
+}
 KINDS: dict[str, FindingKind] = {}
 
 
@@ -87,8 +102,9 @@ def found(
     change: str | None = None,
     related: Sequence[str] = (),
     spans: Sequence[Span] = (),
+    rests_on: str = '',
 ) -> Finding:
-    """Return a finding of a kind; `change` where this one needs another one than its kind."""
+    """Return a finding of a kind; `change`, `rests_on` where they are not its kind's."""
     kind = KINDS[code]
     return Finding(
         code,
@@ -97,6 +113,7 @@ def found(
         what,
         kind.effect,
         kind.change if change is None else change,
+        rests_on or kind.rests_on,
         evidence or {},
         tuple(related),
         (),

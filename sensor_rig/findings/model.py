@@ -57,6 +57,8 @@ class Finding:
     """What it does to fusion."""
     change: str = ''
     """What to change."""
+    rests_on: str = ''
+    """What of the recording shows it: stamps, receive times, motion."""
     evidence: Evidence = field(default_factory=dict)
     """Figures it rests on, with units in their names."""
     related: tuple[str, ...] = ()

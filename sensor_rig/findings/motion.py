@@ -140,7 +140,8 @@ def _lack(topic: TopicFacts, engine: SyncEngine, name: str, turning: Turning) ->
     if known(topic.type_name).cue == 'none':
         return Need.CUE.value
     if about is None or about.motion_fixes < FEWEST_FIXES:
-        return (about.motion_refusal if about is not None else '') or Need.MOTION.value
+        why = about.motion_refusal if about is not None else ''
+        return f'{Need.MOTION.value}; {why}' if why else Need.MOTION.value
     offset = engine.offset(name, to=engine.config.turn_reference)
     vague = offset.sigma_s > VAGUE_S and abs(offset.offset_ns) / 1e9 < SURE * offset.sigma_s
     if offset.state is OffsetState.UNOBSERVABLE or vague:
@@ -216,6 +217,7 @@ def _offset(
             {**evidence, 'sweep_ms': topic.sweep_s * 1e3},
             related=(imu.name,),
             change=f'set stamp_point: {point.split()[-1]}, or stamp the first ray',
+            rests_on='motion',
         )
         return
     severity = INFO

@@ -109,6 +109,7 @@ def _finding(finding: Finding, found: Inspection) -> str:
     if finding.explains:
         names = ', '.join(code.replace('_', ' ') for code in finding.explains)
         parts.append(page.text(f'Explains what else was seen: {names}.'))
+    parts.append(page.text(f'It rests on {finding.rests_on}.'))
     if finding.evidence:
         figures = ', '.join(f'{key} {value:.4g}' for key, value in finding.evidence.items())
         parts.append(page.text(f'Evidence: {figures}.'))

@@ -18,6 +18,8 @@ IMU_TYPE = 'sensor_msgs/msg/Imu'
 TWINS = (('left', 'right'), ('infra1', 'infra2'), ('cam0', 'cam1'), ('camera0', 'camera1'))
 SENSOR_PACKAGES = ('sensor_msgs', 'geometry_msgs', 'nav_msgs')
 SAME_S = 1e-6
+RARE = 1000
+"""Messages to a change of the frame, from which on it is no second publisher."""
 
 
 def pair_findings(records: Sequence[TopicRecord]) -> Iterator[Finding]:
@@ -108,12 +110,14 @@ def header_findings(record: TopicRecord) -> Iterator[Finding]:
         return
     if record.frame_changes:
         frames = ', '.join(sorted(frame or '(empty)' for frame in record.frames))
+        rare = record.frame_changes * RARE < record.count
         yield found(
             'frame_changes',
-            WRONG,
+            WARNING if rare else WRONG,
             name,
             f'header.frame_id changes {times(record.frame_changes)} between {frames}',
             {'changes': record.frame_changes},
+            change='look for a broken message, or a publisher that began anew' if rare else None,
         )
     elif set(record.frames) == {''} and not known(record.type_name).frameless:
         yield found('frame_empty', WARNING, name, 'header.frame_id is empty')

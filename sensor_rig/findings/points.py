@@ -125,6 +125,7 @@ def _stamp_point(
             name,
             f'stamped at the end of the sweep, {-low_s * 1e3:.1f} ms after its first point',
             evidence,
+            rests_on='point times',
             change='set stamp_point: end, or stamp the first point',
         )
     elif abs(low_s + high_s) < 0.2 * span_s:
@@ -134,6 +135,7 @@ def _stamp_point(
             name,
             f'stamped in the middle of the sweep, {-low_s * 1e3:.1f} ms after its first point',
             evidence,
+            rests_on='point times',
             change='set stamp_point: middle, or stamp the first point',
         )
 
@@ -155,4 +157,5 @@ def sweep_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
             f'ahead',
             {'delay_ms': least_s * 1e3, 'sweep_ms': facts.sweep_s * 1e3},
             change='set stamp_point: end, or stamp the first ray; or set its clock',
+            rests_on='stamps and receive times',
         )

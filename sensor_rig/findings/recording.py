@@ -70,7 +70,7 @@ def inspect_recording(
         records,
         facts,
         explained([*moved.findings, *evidence], facts),
-        coverage(records, facts, moved.lacks),
+        coverage(records, facts, moved.lacks, damaged=_is_damaged(evidence)),
         moved.curves,
         moved.imus,
         compared=bag.duration_s <= LOOKED_AT_S or not can_be_compared(facts),
@@ -81,4 +81,9 @@ def without_motion(
     records: list[TopicRecord], facts: list[TopicFacts], evidence: Sequence[Finding]
 ) -> Inspection:
     """Return the inspection of topics whose motion was not compared."""
-    return Inspection(records, facts, explained(evidence, facts), coverage(records, facts, None))
+    covered = coverage(records, facts, None, damaged=_is_damaged(evidence))
+    return Inspection(records, facts, explained(evidence, facts), covered)
+
+
+def _is_damaged(evidence: Sequence[Finding]) -> bool:
+    return any(each.code == 'damaged' for each in evidence)

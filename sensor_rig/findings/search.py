@@ -65,6 +65,7 @@ from sensor_rig.findings.together import (
     moments,
     span_of,
 )
+from sensor_rig.findings.unchecked import well_founded
 from sensor_rig.findings.units import odd_pace, rounded, unit_mistake
 
 FEW = 5
@@ -91,7 +92,8 @@ class Look:
     """What is left when all that was found is undone."""
     delays_known: bool = True
     """Whether arrival minus stamp still means something."""
-    rounded: bool = False
+    grid_s: float = 0.0
+    """To which its stamps are rounded."""
     changes: list[LevelChange] = field(default_factory=list)
     domain: Domain = HOST
     was_right: bool = False
@@ -136,13 +138,16 @@ def evidence_of(
     for record in heard:
         record.finish()
     facts = facts_of(heard)
-    return facts, [*_damage(problems), *_evidence(heard, facts)]
+    named = {record.name: record for record in heard}
+    seen = (each for each in _evidence(heard, facts) if well_founded(each, named))
+    return facts, [*_damage(problems, sum(each.count for each in heard)), *seen]
 
 
-def _damage(problems: Sequence[str]) -> Iterator[Finding]:
+def _damage(problems: Sequence[str], left: int) -> Iterator[Finding]:
     if problems:
-        more = f' (and {len(problems) - 1} more)' if len(problems) > 1 else ''
-        yield found('damaged', WRONG, 'the recording', f'{problems[0]}{more}')
+        more = f' (and {len(problems) - 3} more)' if len(problems) > 3 else ''
+        what = f'{"; ".join(problems[:3])}{more}; {left} messages are left'
+        yield found('damaged', WRONG, 'the recording', what, {'left': left})
 
 
 def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iterator[Finding]:
@@ -193,7 +198,7 @@ def _stamps(look: Look) -> Iterator[Finding]:
     coarse = rounded(name, look.line) if unit is None else None
     if coarse is not None:
         yield coarse.finding
-        look.rounded = True
+        look.grid_s = coarse.grid_s
         look.line, look.delays_known = coarse.line, look.delays_known and coarse.delays_known
     yield from repeat_findings(name, look.line)
     if not SYNCED.match(name):  # what is collected for a bundle comes with it
@@ -205,7 +210,7 @@ def _stamps(look: Look) -> Iterator[Finding]:
 def _order(look: Look) -> Iterator[Finding]:
     """Yield what is wrong with the order of messages, and undo it."""
     name = look.name
-    split = None if look.rounded else two_sources(name, look.line, len(look.record.frames))
+    split = None if look.grid_s else two_sources(name, look.line, len(look.record.frames))
     if split is not None:
         yield split.finding
         look.line = look.line.only(split.larger)
@@ -321,4 +326,4 @@ def _rest(look: Look, told: Sequence[Span], grain_s: float) -> Iterator[Finding]
     told_by_points = any(each.code == 'stamp_point' for each in points)
     if look.delays_known and arrivals_tell(line) and not told_by_points:
         yield from sweep_findings(steady, about)
-    yield from loss_findings(record, line, told)
+    yield from loss_findings(record, line, told, look.grid_s)

@@ -10,8 +10,9 @@ from rig_common.msgs.catalogue import known
 from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicFacts
 from sensor_rig.bags.starter import IMU_TYPE
 from sensor_rig.findings.clocks import arrivals_tell
+from sensor_rig.findings.explaining import BY_DAMAGE
 from sensor_rig.findings.kinds import KINDS, FindingKind, Need, Of
-from sensor_rig.findings.model import listed
+from sensor_rig.findings.model import Finding, listed
 from sensor_rig.findings.pairs import IMAGE_TYPES
 from sensor_rig.findings.publishing import publish_times
 from sensor_rig.findings.record import TopicRecord, sensors_of
@@ -31,15 +32,17 @@ class Unchecked:
     @property
     def sentence(self) -> str:
         """One line: what, where, why."""
-        where = f' on {listed(self.topics)}' if self.topics else ''
-        return f'{", ".join(self.codes)}{where}: needs {self.missing}'
+        return self._line(len(self.codes), 6)
 
     @property
     def short(self) -> str:
         """The sentence without the names of many kinds."""
-        kinds = ', '.join(self.codes) if len(self.codes) < 4 else f'{len(self.codes)} kinds'
-        where = f' on {listed(self.topics, 3)}' if self.topics else ''
-        return f'{kinds}{where}: needs {self.missing}'
+        return self._line(3, 3)
+
+    def _line(self, kinds: int, topics: int) -> str:
+        where = f' on {listed(self.topics, topics)}' if self.topics else ''
+        names = [code.replace('_', ' ') for code in self.codes]
+        return f'{listed(names, kinds)}{where}: needs {self.missing}'
 
     def as_json(self) -> JsonObject:
         """Return it as plain values."""
@@ -64,10 +67,12 @@ def coverage(
     records: Sequence[TopicRecord],
     facts: Sequence[TopicFacts],
     motion: Mapping[str, str] | None,
+    *,
+    damaged: bool = False,
 ) -> Coverage:
     """Return what could be checked; `motion` says by topic what its comparison lacks.
 
-    Without `motion` nothing was compared.
+    Without `motion` nothing was compared. What lost bytes look like is not told from damage.
     """
     heard = sensors_of(records)
     gaps: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -78,6 +83,8 @@ def coverage(
             for record in _concerned(kind, heard)
             if (lack := _lacks(kind, record, heard, facts, motion)) is not None
         }
+        if damaged and kind.code in BY_DAMAGE:
+            lacks = dict.fromkeys(lacks, 'a file without damage')
         told = [name for name, lack in lacks.items() if not lack]
         checked += bool(told) and kind.seconds > 0.0
         by_reason: dict[str, list[str]] = {}
@@ -122,6 +129,16 @@ def _lacks(
     """Return what a topic lacks for a kind; empty for nothing, None where it has no meaning."""
     if Need.PUBLISH in kind.needs and publish_times(record) is None:
         return None  # most recorders write none, and nothing is wrong with that
+    lack = lack_of(kind, record, heard)
+    if not lack and (Need.MOTION in kind.needs or Need.TILTING in kind.needs):
+        return _lacks_motion(record, facts, motion)
+    return lack
+
+
+def lack_of(kind: FindingKind, record: TopicRecord, heard: Sequence[TopicRecord]) -> str:
+    """Return what the messages of a topic lack for a kind; empty for nothing."""
+    if Need.ARRIVALS in kind.needs and record.count and not arrivals_tell(record.line):
+        return Need.ARRIVALS.value
     if record.count < kind.messages:
         return f'{kind.messages} messages'
     if record.stamped and record.line.span_s < kind.seconds:
@@ -130,8 +147,6 @@ def _lacks(
         return ''
     if record.stamped and not record.line.count and kind.seconds:
         return 'stamps that are not zero'
-    if Need.ARRIVALS in kind.needs and not arrivals_tell(record.line):
-        return Need.ARRIVALS.value
     if Need.SEVERAL in kind.needs and sum(each.stamped for each in heard) < 2:
         return Need.SEVERAL.value
     if Need.POINT_TIMES in kind.needs and not any(cloud.field for cloud in record.clouds):
@@ -140,9 +155,14 @@ def _lacks(
         each.type_name == INFO_TYPE for each in heard
     ):
         return 'a camera_info'
-    if Need.MOTION in kind.needs or Need.TILTING in kind.needs:
-        return _lacks_motion(record, facts, motion)
     return ''
+
+
+def well_founded(finding: Finding, heard: Mapping[str, TopicRecord]) -> bool:
+    """Return whether one of its topics has what the kind of a finding needs."""
+    kind, records = KINDS[finding.code], list(heard.values())
+    own = [heard[name] for name in finding.topics if name in heard]
+    return not own or any(not lack_of(kind, record, records) for record in own)
 
 
 def _lacks_motion(

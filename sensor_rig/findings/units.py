@@ -52,6 +52,8 @@ class Undone(NamedTuple):
     line: TimeLine
     delays_known: bool
     """Whether arrival minus stamp still means something."""
+    grid_s: float = 0.0
+    """To which stamps are rounded."""
 
 
 def unit_mistake(name: str, line: TimeLine) -> Undone | None:
@@ -169,6 +171,7 @@ def _as_float(name: str, line: TimeLine) -> Undone | None:
         ),
         line.only(np.full(line.count, step_s <= line.arrival_period_s)),  # else nothing is left
         step_s <= line.arrival_period_s,
+        step_s,
     )
 
 
@@ -205,4 +208,5 @@ def _on_a_grid(name: str, line: TimeLine) -> Undone | None:
         ),
         line,
         True,
+        grid_ns / 1e9,
     )

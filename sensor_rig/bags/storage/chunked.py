@@ -28,6 +28,8 @@ from sensor_rig.bags.storage.base import (
 )
 from sensor_rig.bags.storage.unpacking import Budget, unpacked
 
+LEAST_RECORD_BYTES = 64
+"""What is shorter and all zeros is padding: no message fits into it."""
 MOST_RECORDS = 1 << 17
 """Records that a chunk may have, however small it is; beyond that, one for each byte of it."""
 KEPT_BYTES = 1 << 26
@@ -162,6 +164,10 @@ class ChunkedFile(ABC):
                 self._current.counts, self._current.index = None, []
                 self._current = None
             following = self._next_place(place + 1)
+            if following < self._file.size and following - place < LEAST_RECORD_BYTES:
+                if not any(self._file.at(place, following - place)):  # padding: nothing was there
+                    place = following
+                    continue
             self._damage.at(
                 place,
                 'nothing makes sense from there on, or the file is cut there'
@@ -380,7 +386,12 @@ class ChunkedFile(ABC):
         """Say how many numbers of messages are missing where nothing else says how many."""
         if self._counted or not self._damage.found:
             return
-        missing = sum(max(last - first + 1 - n, 0) for first, last, n in self._numbers.values())
+        numbers = list(self._numbers.values())
+        missing = sum(max(last - first + 1 - n, 0) for first, last, n in numbers)
+        if numbers:  # one count for all connections, or one for each: what both say is missing
+            firsts, lasts, read = zip(*numbers, strict=True)
+            one_count = max(lasts) - min(firsts) + 1 - sum(read)
+            missing = one_count if 0 <= one_count < missing else missing
         if missing:
             self._damage.say(f'by their sequence numbers at least {missing} messages are missing')
 
