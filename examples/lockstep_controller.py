@@ -20,6 +20,7 @@ from hashlib import blake2b
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
 
 from rig_common.lockstep.messages import SETTLED_TOPIC, Tick
 from rig_common.ros.executor import run_node
@@ -43,7 +44,12 @@ class Controller(Node):
         self._odometry = self.create_subscription(Odometry, ODOMETRY, self._on_odometry, 10)
         self._command = self.create_publisher(Twist, 'cmd_vel', 10)
         self._follower = Follower(
-            self, self._on_time, topic=SETTLED_TOPIC, ready=self._ready, on_episode=self._begin
+            self,
+            self._on_time,
+            topic=SETTLED_TOPIC,
+            ready=self._ready,
+            on_episode=self._begin,
+            deliver=lambda _, raw: self._on_odometry(deserialize_message(raw, Odometry)),
         )
         self._follower.counted = {ODOMETRY}
 

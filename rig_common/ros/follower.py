@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 from rclpy.node import Node
 from sensor_msgs.msg import TimeReference
+from std_msgs.msg import UInt8MultiArray
 
 from rig_common.cdr import CdrError
+from rig_common.lockstep.again import AGAIN, Again
 from rig_common.lockstep.following import Following, OnTime
 from rig_common.lockstep.handover import Handover
-from rig_common.lockstep.messages import ACK_TOPIC, TICK_TOPIC, Ack, Tick
+from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
 from rig_common.ros import qos
 
@@ -28,6 +30,7 @@ class Follower(Following):
         topic: str = TICK_TOPIC,
         on_episode: Callable[[Tick], None] | None = None,
         ready: Callable[[], bool] | None = None,
+        deliver: Callable[[str, bytes], None] | None = None,
         handover: Handover | None = None,
     ) -> None:
         """Follow `topic` of the rig that `node` belongs to; the rest is as in `Following`.
@@ -41,7 +44,11 @@ class Follower(Following):
             serves=serves,
             on_episode=on_episode,
             ready=ready,
+            deliver=deliver,
+            send_again=self._say_again,
         )
+        self._node = node
+        self._again: dict[str, AgainTopic] = {}
         self.malformed = Malformed(node.get_name())
         """What came on the topics of time and was none."""
         self._topic = topic
@@ -61,6 +68,20 @@ class Follower(Following):
         if self._handover is not None:
             self._handover.leave(self._topic, self)
 
+    def hear(self, tick: Tick) -> None:
+        """Take a tick, as `Following` does; in lockstep, be there for messages sent again."""
+        if tick.lockstep and not self._again:
+            # Truth comes again where ticks do, samples where they are settled.
+            for topic in {self._topic, SETTLED_TOPIC}:
+                prefix = rig_namespace(self._node)
+                self._again[topic] = AgainTopic(
+                    self._node, prefix + topic, self.hear_again, self.malformed
+                )
+        super().hear(tick)
+
+    def _say_again(self, again: Again) -> None:
+        self._again[SETTLED_TOPIC if again.raw else self._topic].send(again)
+
     def _send(self, ack: Ack) -> None:
         if self._handover is not None:
             self._handover.ack(ack)
@@ -74,6 +95,32 @@ class Follower(Following):
             self.malformed.note(self._topic, error)
             return
         self.hear(tick)
+
+
+class AgainTopic:
+    """Where messages of a topic's readers are asked for and sent again."""
+
+    def __init__(
+        self, node: Node, topic: str, hear: Callable[[Again], None], malformed: Malformed
+    ) -> None:
+        """Call `hear` with all that is said there, what this node says included."""
+        self._hear, self._malformed, self._topic = hear, malformed, topic + AGAIN
+        self._publisher = node.create_publisher(UInt8MultiArray, self._topic, qos.internal())
+        node.create_subscription(
+            UInt8MultiArray, self._topic, self._on_message, qos.internal(), raw=True
+        )
+
+    def send(self, again: Again) -> None:
+        """Ask, or answer."""
+        self._publisher.publish(again.encode())
+
+    def _on_message(self, buf: bytes) -> None:
+        try:
+            again = Again.decode(buf)
+        except CdrError as error:
+            self._malformed.note(self._topic, error)
+            return
+        self._hear(again)
 
 
 def rig_namespace(node: Node) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
 from rclpy.node import Node
@@ -11,6 +12,8 @@ from rclpy.publisher import Publisher
 PATIENCE_S = 1.0
 """A reader that is still not matched after this long asks for a quality of service we do not
 offer; /diagnostics says so, and nobody waits for it."""
+
+NAMELESS = '_NODE_NAMESPACE_UNKNOWN_/_NODE_NAME_UNKNOWN_'
 
 
 class Matching:
@@ -51,8 +54,12 @@ class Matching:
         return all(now_s - since_s > PATIENCE_S for since_s in self._short_since_s.values())
 
     def _knows(self, publisher: Publisher, names: Collection[str]) -> bool:
-        known = {
+        """Whether nodes of these names read. Readers without a name may be theirs.
+
+        After a cut DDS finds readers again, and rmw_fastrtps does not say any more whose they are.
+        """
+        known = Counter(
             f'{info.node_namespace.rstrip("/")}/{info.node_name}'
             for info in self._node.get_subscriptions_info_by_topic(publisher.topic_name)
-        }
-        return known.issuperset(names)
+        )
+        return len(set(names) - known.keys()) <= known[NAMELESS]

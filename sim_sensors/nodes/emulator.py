@@ -104,6 +104,7 @@ class EmulatorNode(Node):
             serves=chosen,
             on_episode=self._on_episode,
             ready=self._ready,
+            deliver=self._deliver,
             handover=handover,
         )
         self._faults = FaultService(
@@ -207,8 +208,14 @@ class EmulatorNode(Node):
     def _on_malformed(self, topic: str, error: CdrError) -> None:
         self._follower.malformed.note(topic, error)
 
-    def _on_sent(self, topic: str) -> None:
-        self._follower.sent(topic)
+    def _on_sent(self, topic: str, data: bytes) -> None:
+        self._follower.sent(topic, data)
+
+    def _deliver(self, key: str, data: bytes) -> None:
+        """Take truth that came again."""
+        for channel in self.channels.values():
+            if key in channel.keys:
+                channel.receive(channel.keys.index(key), data)
 
     def _on_episode(self, tick: Tick) -> None:
         self._episode, self._seed = tick.episode, tick.seed
@@ -221,6 +228,7 @@ class EmulatorNode(Node):
         """Subscribe to the truth of what is read, and let go of the rest."""
         changed = False
         for channel in self.channels.values():
+            channel.is_counted = not channel.publishers.keys().isdisjoint(self._follower.readers)
             wanted = channel.wanted
             if wanted != channel.listening:
                 channel.listen(wanted)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.event_handler import PublisherEventCallbacks, QoSPublisherMatchedInfo
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.publisher import Publisher
@@ -17,13 +18,14 @@ from sensor_msgs.msg import TimeReference
 from rig_common.cdr import CdrError
 from rig_common.diagnostic_fields import to_values
 from rig_common.errors import RigError
+from rig_common.lockstep.again import Again, Kept
 from rig_common.lockstep.handover import Handover
 from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
 from rig_common.malformed import Malformed
 from rig_common.msgs import Level, Status
 from rig_common.ros import qos
 from rig_common.ros.diagnostics import Diagnostics
-from rig_common.ros.follower import rig_namespace
+from rig_common.ros.follower import AgainTopic, rig_namespace
 from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.ros.types import is_installed
@@ -98,9 +100,13 @@ class WorldNode(Node):
         self.world = make_world(
             config, sensors.values(), simulation.folder, simulation.seed, simulation.links
         )
-        self.channels = self._make_channels(sensors)
-        self._tick = self.create_publisher(TimeReference, TICK_TOPIC, qos.beat_out())
-        self._settled = self.create_publisher(TimeReference, SETTLED_TOPIC, qos.beat_out())
+        events = PublisherEventCallbacks(matched=self._on_match if config.lockstep else None)
+        kept = Kept()
+        self.channels = self._make_channels(sensors, events, kept)
+        self._tick, self._settled = (
+            self.create_publisher(TimeReference, topic, qos.beat_out(), event_callbacks=events)
+            for topic in (TICK_TOPIC, SETTLED_TOPIC)
+        )
         matching = Matching(
             self,
             {
@@ -125,6 +131,7 @@ class WorldNode(Node):
             send_settled=partial(self._send, self._settled, SETTLED_TOPIC),
             connected=matching.stands,
             run=run,
+            kept=kept,
             time_base=self.world.time_base,
         )
         self.loop = self._make_loop(config, list(sensors.values()))
@@ -139,6 +146,8 @@ class WorldNode(Node):
         self._diagnostics.add(self._statuses)
         self._malformed = Malformed(self.get_name())
         self._diagnostics.add(self._malformed.statuses)
+        if config.lockstep:
+            self._again = AgainTopic(self, TICK_TOPIC, self._on_again, self._malformed)
 
     def advance(self) -> float:
         """Do what is due now; return for how long nothing will be, s of wall time."""
@@ -164,7 +173,9 @@ class WorldNode(Node):
 
     # ---- setting up ---------------------------------------------------------------------------
 
-    def _make_channels(self, sensors: dict[str, AnySensor]) -> list[TruthChannel]:
+    def _make_channels(
+        self, sensors: dict[str, AnySensor], events: PublisherEventCallbacks, kept: Kept
+    ) -> list[TruthChannel]:
         configs = {name: each.config for name, each in sensors.items()}
         refuse_drawn_phases(configs)
         schedules = schedules_of(configs, self.world.dt_ns)
@@ -180,6 +191,9 @@ class WorldNode(Node):
                     reader,
                     self.world,
                     hidden=self.world.config.hide_truth,
+                    counts=self._counts,
+                    kept=kept,
+                    events=events,
                 )
             )
         return channels
@@ -239,6 +253,17 @@ class WorldNode(Node):
             self._malformed.note(ACK_TOPIC, error)
             return
         self._hear(ack)
+
+    def _counts(self, key: str) -> bool:
+        return self.conductor.counts(key)
+
+    def _on_again(self, asked: Again) -> None:
+        for again in self.conductor.answers(asked):
+            self._again.send(again)
+
+    def _on_match(self, match: QoSPublisherMatchedInfo) -> None:
+        if match.current_count_change < 0:
+            self.conductor.lost_reader()
 
     def _on_command(self, topic: str) -> None:
         self.conductor.on_command(topic)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -41,11 +42,12 @@ class EmulatorChannel:
         hidden: bool,
         time_base: TimeBase,
         on_truth: Callable[[EmulatorChannel, str], None],
-        on_sent: Callable[[str], None],
+        on_sent: Callable[[str, bytes], None],
         on_malformed: Callable[[str, CdrError], None],
         now_ns: Callable[[], int],
     ) -> None:
-        """Call `on_truth(channel, key)` after each truth, `on_sent(topic)` after each message.
+        """Call `on_truth(channel, key)` after each truth, `on_sent(topic, bytes)` after each
+        message.
 
         `on_malformed(topic, error)` hears of truth that cannot be read; it is dropped. Messages
         carry the times of `time_base`; in here all count from the start of the run. `now_ns`
@@ -90,6 +92,8 @@ class EmulatorChannel:
         """All publishers of this sensor, by topic as ticks name it."""
         self._time_template = msgs.time_reference(sensor.frame_id, sensor.name)
         self.stats = StreamStats(pipeline.schedule.rate_hz)
+        self.is_counted = False
+        """Whether a node in lockstep counts what is sent, connected just now or not."""
         self._ignore_above_ns = NEVER_NS
         self._take(pipeline)
 
@@ -110,6 +114,7 @@ class EmulatorChannel:
         return bool(
             sensor.config.eager
             or sensor.stateful
+            or self.is_counted
             or any(p.get_subscription_count() for p in self.publishers.values())
         )
 
@@ -126,13 +131,15 @@ class EmulatorChannel:
     def listen(self, wanted: bool) -> None:
         """Subscribe to the truth, or stop."""
         if wanted and not self._subscriptions:
-            num_envs = self.pipeline.num_envs
             truth_type = message_class(self._truth_type)
-            for env in range(num_envs):
-                topic = env_prefix(env, num_envs) + truth_topic(self.name, hidden=self._hidden)
+            for env in range(self.pipeline.num_envs):
                 self._subscriptions.append(
                     self._node.create_subscription(
-                        truth_type, topic, self._receiver(env, topic), qos.internal(), raw=True
+                        truth_type,
+                        self._truth_topic(env),
+                        partial(self.receive, env),
+                        qos.internal(),
+                        raw=True,
                     )
                 )
         elif not wanted:
@@ -140,34 +147,35 @@ class EmulatorChannel:
                 self._node.destroy_subscription(subscription)
             self._subscriptions.clear()
 
-    def _receiver(self, env: int, topic: str) -> Callable[[bytes], None]:
-        envs = None if self.pipeline.num_envs == 1 else [env]
+    def receive(self, env: int, buf: bytes) -> None:
+        """Take the truth of one environment."""
+        try:
+            stamp_ns, blocks = self._template.read(buf)
+        except CdrError as error:
+            self._on_malformed(self._truth_topic(env), error)
+            return
+        time_ns = self._base.run_ns(stamp_ns)
+        if time_ns > self._ignore_above_ns:
+            return  # sent before a reset, came after it
+        if time_ns <= self._last_truth_ns[env]:
+            return
+        ahead_ns = time_ns - max(self._now_ns(), self._last_truth_ns[env])
+        if ahead_ns > FAR_AHEAD_NS:
+            self._on_malformed(
+                self._truth_topic(env),
+                CdrError(f'its stamp is {ahead_ns // NS_PER_S} s ahead of the world'),
+            )
+            return
+        self._last_truth_ns[env] = time_ns
+        self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
+        self.pipeline.tick(None if self.pipeline.num_envs == 1 else [env], time_ns, self._row)
+        if time_ns >= self._expected[env][0]:
+            self._expected[env] = self._capture_after(env, time_ns)
+        self._on_truth(self, self.keys[env])
 
-        def receive(buf: bytes) -> None:
-            try:
-                stamp_ns, blocks = self._template.read(buf)
-            except CdrError as error:
-                self._on_malformed(topic, error)
-                return
-            time_ns = self._base.run_ns(stamp_ns)
-            if time_ns > self._ignore_above_ns:
-                return  # sent before a reset, came after it
-            if time_ns <= self._last_truth_ns[env]:
-                return
-            ahead_ns = time_ns - max(self._now_ns(), self._last_truth_ns[env])
-            if ahead_ns > FAR_AHEAD_NS:
-                self._on_malformed(
-                    topic, CdrError(f'its stamp is {ahead_ns // NS_PER_S} s ahead of the world')
-                )
-                return
-            self._last_truth_ns[env] = time_ns
-            self.pipeline.sensor.blocks_to_truth(blocks, self._row[0])
-            self.pipeline.tick(envs, time_ns, self._row)
-            if time_ns >= self._expected[env][0]:
-                self._expected[env] = self._capture_after(env, time_ns)
-            self._on_truth(self, self.keys[env])
-
-        return receive
+    def _truth_topic(self, env: int) -> str:
+        topic = truth_topic(self.name, hidden=self._hidden)
+        return env_prefix(env, self.pipeline.num_envs) + topic
 
     def restart(self, pipeline: Pipeline) -> None:
         """Go on with a fresh pipeline: the world starts again at time 0."""
@@ -217,15 +225,13 @@ class EmulatorChannel:
         for topic, data in self.pipeline.sensor.encode(sample):
             if topic.suffix in publishers:
                 publishers[topic.suffix].publish(data)
-                self._on_sent(topics[topic.suffix])
+                self._on_sent(topics[topic.suffix], data)
         times = self._time_publishers[sample.env]
         if times.get_subscription_count():
-            times.publish(
-                self._time_template.fill(
-                    sample.capture_ns, time_ref=divmod(sample.stamp_ns, NS_PER_S)
-                )
-            )
-            self._on_sent(self._time_topics[sample.env])
+            time_ref = divmod(sample.stamp_ns, NS_PER_S)
+            data = self._time_template.fill(sample.capture_ns, time_ref=time_ref)
+            times.publish(data)
+            self._on_sent(self._time_topics[sample.env], data)
 
     def next_ns(self, now_ns: int) -> int:
         """Return the earliest time after `now_ns` at which a sample can arrive.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from rclpy.event_handler import PublisherEventCallbacks
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 
+from rig_common.lockstep.again import Kept
 from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
@@ -41,8 +44,16 @@ class TruthChannel:
         view: WorldBase,
         *,
         hidden: bool,
+        counts: Callable[[str], bool],
+        kept: Kept,
+        events: PublisherEventCallbacks,
     ) -> None:
+        """Publish for those who listen, and those who count it in lockstep, as `counts` says.
+
+        These may have to be sent it again: it goes into `kept`.
+        """
         self.sensor = sensor
+        self._counts, self._kept = counts, kept
         self._schedule = schedule
         self._reader = reader
         self._parts: list[int] = list(reader.parts_ns)
@@ -53,6 +64,7 @@ class TruthChannel:
                 topic_type,
                 env_prefix(env, view.num_envs) + truth_topic(sensor.name, hidden=hidden),
                 qos.internal(),
+                event_callbacks=events,
             )
             for env in range(view.num_envs)
         ]
@@ -61,6 +73,7 @@ class TruthChannel:
         self._rows = sensor.truth_layout.zeros(view.num_envs)
         self._all = list(range(view.num_envs))
         self._listening: Sequence[int] = []
+        self._counted: Sequence[int] = []
         self._listening_until_ns = -1
         self._held: list[tuple[Publisher, bytes]] = []
         self.reset()
@@ -93,8 +106,11 @@ class TruthChannel:
         """Return the environments whose truth somebody reads."""
         if time_ns >= self._listening_until_ns:
             self._listening_until_ns = time_ns + LISTENERS_REFRESH_NS
+            self._counted = [env for env in self._all if self._counts(self.keys[env])]
             self._listening = [
-                env for env in self._all if self.publishers[env].get_subscription_count()
+                env
+                for env in self._all
+                if env in self._counted or self.publishers[env].get_subscription_count()
             ]
         return self._listening
 
@@ -106,12 +122,12 @@ class TruthChannel:
 
     def _messages(self, capture: Capture) -> Iterator[tuple[Publisher, bytes]]:
         for row, env in zip(capture.rows, capture.envs, strict=True):
-            yield (
-                self.publishers[env],
-                self._template.fill(
-                    self._base.stamp_ns(capture.time_ns), **self.sensor.truth_to_blocks(row)
-                ),
+            message = self._template.fill(
+                self._base.stamp_ns(capture.time_ns), **self.sensor.truth_to_blocks(row)
             )
+            if env in self._counted:
+                self._kept.add(self.keys[env], message)
+            yield self.publishers[env], message
 
     def release(self) -> None:
         """Publish what was read since the last call.
@@ -157,10 +173,9 @@ class HeavyChannel(TruthChannel):
         schedule: Schedule,
         reader: TruthReader,
         view: WorldBase,
-        *,
-        hidden: bool,
+        **options: Any,
     ) -> None:
-        super().__init__(node, sensor, schedule, reader, view, hidden=hidden)
+        super().__init__(node, sensor, schedule, reader, view, **options)
         self._worker = Worker(f'truth of {sensor.name}')
         # Shared with the worker: both lists are only appended to and removed from, one call each,
         # which the interpreter does as a whole. A snapshot belongs to whoever took it out; `_rows`

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from rig_common.errors import RigError
+from rig_common.lockstep.again import Again, Kept
 from rig_common.lockstep.messages import Ack, Tick
 from rig_common.times import NS_PER_MS, NS_PER_S, TimeBase
 from sim_sensors.timekeeping.roster import SLACK_NS, Roster
@@ -51,14 +52,16 @@ class Conductor:
         send_settled: Send,
         connected: Connected,
         time_base: TimeBase,
+        kept: Kept,
         run: str = '',
     ) -> None:
         """Conduct the nodes of a rig; `run` distinguishes this world from one that ran before it.
 
         In lockstep, every one of `sensors` must be served and every node of `collectors` (names
         without namespace) present. `connected` says whether the world's own topics are matched
-        with everyone the graph knows, the readers it is given among them. Ticks and answers carry
-        the times of `time_base`; in here they count from the start of the run.
+        with everyone the graph knows, the readers it is given among them. `kept` gets the truth
+        that somebody `counts`. Ticks and answers carry the times of `time_base`; in here they
+        count from the start of the run.
         """
         self.lockstep = lockstep
         self.roster = Roster()
@@ -86,6 +89,7 @@ class Conductor:
         self._waiting: set[str] = set()
         """Members whose answer to the current tick or settlement is missing."""
         self._settling = False
+        self._kept = kept
         self._commands: Counter[str] = Counter()
         """Commands by topic that nodes have sent and that have not come."""
         self._wants_barrier = False
@@ -186,6 +190,7 @@ class Conductor:
         self._truths.clear()
         self._samples.clear()
         self.roster.take_sent()
+        self._kept.forget()
         self._commands = Counter(dict.fromkeys(self._commands, 0))
         self._open_barrier()
 
@@ -206,9 +211,26 @@ class Conductor:
                     self._commands[topic] += count
                 else:
                     member.sent[topic] += count
+            self._kept.forget(member.reads)
             self._waiting.discard(ack.name)
             if not self._waiting:
                 self._answered()
+
+    def counts(self, key: str) -> bool:
+        """Return whether a node in lockstep counts this truth, connected just now or not."""
+        return self.lockstep and self.roster.counts(key)
+
+    def answers(self, asked: Again) -> list[Again]:
+        """Return the truth that somebody who waits has asked for."""
+        now = asked.time_ns == self._base.stamp_ns(self._time_ns)
+        return self._kept.answers(asked) if now and not asked.raw else []
+
+    def lost_reader(self) -> None:
+        """Open a barrier at the next tick: DDS has forgotten who reads ticks or truth.
+
+        Nothing more is sent until everybody is connected, and has what was sent before.
+        """
+        self._wants_barrier = self.lockstep
 
     def expect_commands(self, topics: Collection[str]) -> None:
         """Wait, in lockstep, for what nodes say they have sent on these topics of the world."""
@@ -228,7 +250,8 @@ class Conductor:
                 self._barrier.add(ack.name)
         elif self.lockstep:
             self._wants_barrier = True
-            if ack.name in self._waiting:
+            now = self._base.run_ns(ack.time_ns) == self._time_ns
+            if now and ack.name in self._waiting:  # a new one of that name
                 self._waiting.discard(ack.name)
                 if not self._waiting:
                     self._answered()

@@ -67,6 +67,10 @@ class Roster:
                 readers.setdefault(key, []).append(name)
         return readers
 
+    def counts(self, key: str) -> bool:
+        """Return whether somebody counts this truth."""
+        return any(key in member.reads for member in self.members.values())
+
     def find(self, name: str) -> Participant | None:
         """Return a node that speaks; one that was given up is a member again."""
         if name not in self.members and name in self.left:

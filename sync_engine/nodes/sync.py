@@ -165,10 +165,11 @@ class SyncNode(Node):
                 topic=SETTLED_TOPIC,
                 on_episode=self._on_episode,
                 ready=self._ready,
+                deliver=self._deliver,
                 handover=handover,
             )
             self._counted = set(simulated_topics) & {
-                given.topic.lstrip('/') for given in self.sync.config.inputs.values()
+                self._key(name) for name in self.sync.config.inputs
             }
             self._follower.counted = set(self._counted)
             self._jumps = self.get_clock().create_jump_callback(
@@ -191,8 +192,10 @@ class SyncNode(Node):
         follower = self._follower
         if follower is not None:
             if follower.lockstep:
-                self._queue.append((sensor_id, raw))
-                follower.received(self.sync.config.inputs[sensor_id].topic.lstrip('/'))
+                key = self._key(sensor_id)
+                if not follower.is_late(key, raw):
+                    self._queue.append((sensor_id, raw))
+                    follower.received(key)
                 return
             arrival_ns = self._now_ns()
         bundles = self.sync.offer(sensor_id, raw, arrival_ns)
@@ -205,6 +208,16 @@ class SyncNode(Node):
             follower.wake_at(self.sync.next_deadline_ns)
         if self.sync.has_cues:
             self.sync.run_cues(1)
+
+    def _key(self, sensor_id: str) -> str:
+        """Return what ticks call an input's topic."""
+        return self.sync.config.inputs[sensor_id].topic.lstrip('/')
+
+    def _deliver(self, key: str, raw: bytes) -> None:
+        """Take a message that came again (lockstep)."""
+        assert self._follower is not None
+        self._queue += [(name, raw) for name in self.sync.config.inputs if self._key(name) == key]
+        self._follower.received(key)
 
     def _publish(self, bundles: Iterable[Bundle], began_ns: int) -> None:
         for bundle in bundles:
@@ -279,8 +292,8 @@ class SyncNode(Node):
         assert self._follower is not None
         return self._matching.stands(self._follower.readers) and all(
             self._inputs.connected(name)
-            for name, given in self.sync.config.inputs.items()
-            if given.topic.lstrip('/') in self._counted
+            for name in self.sync.config.inputs
+            if self._key(name) in self._counted
         )
 
     # ---- changes and reports ---------------------------------------------------------------

@@ -33,10 +33,38 @@ def take(message):
 node.create_subscription(DiagnosticArray, 'sync/bundle', take, 10)
 rclpy.spin(node)
 """
+DIGEST = """
+import sys
+from functools import partial
+import rclpy
+from rclpy.node import Node
+from rig_common.digest import StreamDigests
+from rig_common.ros import qos
+from rig_common.ros.types import message_class
+
+rclpy.init()
+node, digests = Node('digesting'), StreamDigests()
+def take(topic, raw):
+    digests.add(topic, raw)
+    print(topic, digests.counts[topic], digests.hex()[topic], flush=True)
+for topic, kind in (pair.split('=') for pair in sys.argv[1:]):
+    hear = partial(take, topic)
+    node.create_subscription(message_class(kind), topic, hear, qos.internal(), raw=True)
+print('listens', flush=True)
+rclpy.spin(node)
+"""
+"""Says, with each message of a bundle, what all of its topic up to there were."""
+MEMBERS = (
+    'synced/imu/data_raw/batch=sensor_msgs/msg/PointCloud2',
+    'synced/front_lidar/scan=sensor_msgs/msg/LaserScan',
+    'synced/wheels/odom=nav_msgs/msg/Odometry',
+)
 CONFIG = ROOT / 'config'
 ROUTER = ROOT / 'test' / 'support' / 'router.py'
 DETOUR_MS = 5
 CUT_S = 3.0
+LONG_CUT_S = 25.0
+"""Longer than the lease of DDS, 20 s: both hosts have forgotten each other."""
 LIMIT_S = 10.0
 """Time limit of lockstep in the test that exceeds it; hosts find each other sooner."""
 PATIENCE_S = 120.0
@@ -110,6 +138,54 @@ def test_two_hosts_survive_a_cut_and_a_restart(
     part(processes, hosts, 1, 'front_lidar,wheels,sync', *options)
     wait_for_more(counter, what=f'host that restarts its nodes, with their start, {way}')
     end(first)
+
+
+@pytest.mark.parametrize('processes_option', [[], ['--processes']], ids=['one', 'many'])
+def test_a_cut_that_dds_does_not_survive_loses_nothing_in_lockstep(
+    make_hosts: Callable[[int], Hosts], processes: Processes, processes_option: list[str]
+) -> None:
+    """Every message of every bundle is that of a run without a cut, in its order."""
+
+    def started() -> tuple[Hosts, list[Process], Process]:
+        hosts = make_hosts(2)
+        listener = processes.start(
+            *hosts.on(1), sys.executable, '-u', '-c', DIGEST, *MEMBERS, **OPEN
+        )
+        listener.wait_for_output('listens')
+        options = ['--rtf', '0', '--lockstep', *processes_option]
+        parts = [
+            part(processes, hosts, 0, 'world,imu', *options),
+            part(processes, hosts, 1, 'front_lidar,wheels,sync', *options),
+        ]
+        wait_for_digests(listener, 10)
+        return hosts, parts, listener
+
+    hosts, parts, listener = started()
+    hosts.cut(0)
+    time.sleep(LONG_CUT_S)
+    before, begun = len(digests(listener)), time.monotonic()
+    hosts.join(0)
+    wait_for_digests(listener, before + 30)
+    way = ', a process per node' if processes_option else ''
+    what = f'cut of {LONG_CUT_S:g} s between two hosts, lockstep{way}'
+    note_recovery(what, 10, time.monotonic() - begun)
+    heard = digests(listener)
+    for each in parts:
+        end(each)
+    _, parts, listener = started()
+    wait_for_digests(listener, len(heard) + 30)
+    assert heard <= digests(listener)
+    for each in parts:
+        end(each)
+
+
+def digests(listener: Process) -> set[str]:
+    """Return the lines of a listener: topic, number, digest."""
+    return {line for line in listener.output.splitlines() if line.startswith('synced/')}
+
+
+def wait_for_digests(listener: Process, count: int) -> None:
+    wait_until(lambda: len(digests(listener)) >= count, PATIENCE_S, f'{count} members of bundles')
 
 
 def test_packets_that_overtake_each_other_change_nothing(

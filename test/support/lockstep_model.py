@@ -1,10 +1,11 @@
-"""A rig in lockstep on a network that a search can drive: every order, one loss, one restart.
+"""A rig in lockstep on a network that a search can drive: every order, loss, cut and restart.
 
 The Conductor and the Followings are the real ones. Around them is as little as possible: a world
 that sends one truth per sensor and tick, emulators that send a sample for each truth a tick later,
 a node that collects the samples, and channels that keep the order inside a topic and between no
 two topics, as DDS does. A writer learns of a reader late, if the size says so, and what it sends
-before does not reach that reader.
+before does not reach that reader. A cut makes writers forget their readers, and loses what is on
+its way; they learn of each other again at any time after.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from functools import partial
 from types import MethodType
 from typing import Any
 
+from rig_common.lockstep import following as protocol
+from rig_common.lockstep.again import Again, Kept
 from rig_common.lockstep.following import Following
 from rig_common.lockstep.messages import Ack, Tick
 from rig_common.times import TimeBase
@@ -23,6 +26,8 @@ from sim_sensors.timekeeping.conductor import REPEAT_S, Conductor
 
 MS = 1_000_000
 FOREVER_S = 1e9
+DATA = ('truth', 'sample')
+"""Kinds of channels, first word of their names; the last word is the node, the others control."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +39,15 @@ class Size:
     losses: int = 0
     """Ticks, settlements and answers that may be lost."""
     early: int = 0
-    """Repetitions while answers are still on their way."""
+    """Repetitions while anything is on its way: messages are asked for that will come."""
     restarts: int = 0
     """Nodes that may end and come back; the world too."""
     resets: int = 0
     """New episodes."""
     discovery: bool = False
     """Writers of data have to learn of their readers, at any time."""
+    cuts: int = 0
+    """Connections that DDS forgets: of one writer to one reader, or all of a node's."""
 
 
 @dataclass
@@ -73,6 +80,7 @@ class Network:
             'early': size.early,
             'restart': size.restarts,
             'reset': size.resets,
+            'cut': size.cuts,
         }
         self.truths = 0
         """Truths sent to each emulator in this episode."""
@@ -103,6 +111,7 @@ class Network:
             send_settled=partial(self._say, 'settled'),
             connected=partial(self._knows, 'world'),
             time_base=TimeBase(),
+            kept=Kept(),
             run=f'w{self.starts}',
         )
 
@@ -113,6 +122,8 @@ class Network:
             partial(self._answer, name),
             serves=(name[1:],) if name in self.names else (),
             on_episode=partial(self._on_episode, name),
+            deliver=partial(self._take, name),
+            send_again=partial(self._send_again, name),
             ready=lambda: self._knows(name, self.followings[name].readers),
         )
         follower.counted = (
@@ -122,11 +133,12 @@ class Network:
 
     def _appear(self, name: str) -> None:
         """Have nobody know the readers of a node, and the node know nobody's."""
-        pairs = {(reader, 'world') for reader in self.names} | {
-            ('/sync', writer) for writer in self.names
-        }
         if self.size.discovery:
-            self.unknown |= {pair for pair in pairs if name in pair}
+            self.unknown |= {pair for pair in self._pairs if name in pair}
+
+    @property
+    def _pairs(self) -> set[tuple[str, str]]:
+        return {(name, 'world') for name in self.names} | {('/sync', name) for name in self.names}
 
     def _knows(self, writer: str, readers: Mapping[str, Collection[str]]) -> bool:
         wrote = {name[1:] for name in self.names} if writer == 'world' else {f'{writer[1:]}/out'}
@@ -140,6 +152,14 @@ class Network:
 
     def _answer(self, name: str, ack: Ack) -> None:
         self._put(f'ack {name}', ack)
+
+    def _send_again(self, name: str, again: Again) -> None:
+        """An emulator asks the world, and answers the node that collects, which asks them all."""
+        if name == '/sync':
+            for each in self.names:
+                self._put(f'asked {each}', again)
+        else:
+            self._put('again /sync' if again.raw else f'asks {name}', again)
 
     def _put(self, channel: str, message: Any) -> None:
         self.channels.setdefault(channel, []).append(message)
@@ -160,12 +180,13 @@ class Network:
         # A truth of tick k becomes a sample at k + 1.
         while node.sent < len(node.got) and (node.got[node.sent] + 2) * MS <= now_ns:
             node.sent += 1
-            if self.followings[name].lockstep:
-                self.followings[name].sent(f'{name[1:]}/out')
             sample = (name, node.incarnation, node.got[node.sent - 1])
+            self.followings[name].sent(f'{name[1:]}/out', sample)
             if ('/sync', name) not in self.unknown:
-                self._put(f'{name} /sync', sample)
-            if self.followings['/sync'].joined and not self.conductor.in_barrier:
+                self._put(f'sample {name} /sync', sample)
+            if self.conductor.in_barrier:
+                raise WrongError(f'{name} has sent {sample} in a barrier')
+            if self.followings['/sync'].joined:
                 self.expected.append(sample)
         return now_ns + MS if node.sent < len(node.got) else now_ns + 2 * MS
 
@@ -181,12 +202,16 @@ class Network:
         for channel, queue in self.channels.items():
             if queue:
                 kind = channel.split(' ')[0]
-                control = kind in ('tick', 'settled', 'ack')
-                busy |= control
+                busy = True
                 if self._may_come(channel):
                     yield 'deliver', channel
-                if control and self.left['loss']:
+                if kind in ('tick', 'settled', 'ack') and self.left['loss']:
                     yield 'lose', channel
+        if self.left['cut'] and not self.done:
+            for reader, writer in sorted(self._pairs - self.unknown):
+                yield 'cut', f'{reader} {writer}'
+            for name in self.nodes:
+                yield 'cut', name
         for reader, writer in sorted(self.unknown):
             yield 'learn', f'{reader} {writer}'
         conductor = self.conductor
@@ -210,10 +235,11 @@ class Network:
             yield 'reset', ''
 
     def _may_come(self, channel: str) -> bool:
-        """Data of before a barrier reaches a node that is new before its last round is over.
+        """Data of before a barrier reaches a node before its last round is over.
 
-        No count can tell a new reader how much of that is on its way. DDS has handed it over long
-        before two rounds of questions and answers are through; this is the one thing assumed.
+        No count can tell a new reader how much of that is on its way, nor anybody what a node
+        sent that was ended before it could tell. DDS has handed it over long before two rounds of
+        questions and answers are through; this is the one thing assumed.
         """
         if channel.split(' ')[0] not in ('tick', 'settled'):
             return True
@@ -221,11 +247,13 @@ class Network:
         name = channel.split(' ')[1]
         new = not self.followings[name]._settled_in
         data = [
-            queue
+            each
             for other, queue in self.channels.items()
-            if other.endswith(name) and other.split(' ')[0] not in ('tick', 'settled')
+            if other.endswith(name) and other.split(' ')[0] in DATA
+            for each in queue
+            if new or (name == '/sync' and each[1] < self.nodes[each[0]].incarnation)
         ]
-        return not (tick.round and new and any(data))
+        return not (tick.round and data)
 
     def do(self, kind: str, what: str) -> None:
         if kind in ('deliver', 'lose'):
@@ -239,6 +267,9 @@ class Network:
             self.conductor.attend(self.wall_s, self.world_ns)
             self.conductor.attend(self.wall_s + 2 * REPEAT_S, self.world_ns)
             self.conductor._since_s = None
+        elif kind == 'cut':
+            self.left['cut'] -= 1
+            self._cut(what)
         elif kind == 'learn':
             reader, writer = what.split(' ')
             self.unknown.discard((reader, writer))
@@ -254,20 +285,49 @@ class Network:
             self.conductor.new_episode(self.episode, 1, -MS)
 
     def _deliver(self, channel: str, message: Any) -> None:
-        kind, name = channel.split(' ')
+        kind, *_, name = channel.split(' ')
+        follower = self.followings[name]
         if kind == 'ack':
             self.conductor.on_ack(message)
-        elif kind in ('tick', 'settled'):
-            self.followings[name].hear(message)
-            self._check(name)
-        elif kind == 'truth':
-            self.nodes[name].got.append(message)
-            self.followings[name].received(name[1:])
-            self._check(name)
+        elif kind == 'asks':
+            for again in self.conductor.answers(message):
+                self._put(f'again {name}', again)
+        elif kind in DATA:
+            late = kind == 'sample' and follower.is_late(f'{message[0][1:]}/out', message)
+            if not late:
+                self._take(name, '', message)
         else:
-            self.nodes['/sync'].got.append(message)
-            self.followings['/sync'].received(f'{message[0][1:]}/out')
-            self._check('/sync')
+            (follower.hear_again if kind in ('asked', 'again') else follower.hear)(message)
+        self._check(name)
+
+    def _take(self, name: str, key: str, message: Any) -> None:
+        """Receive a truth or a sample. Truth that is not newer than the last is left alone."""
+        got = self.nodes[name].got
+        if name == '/sync':
+            got.append(message)
+            self.followings[name].received(f'{message[0][1:]}/out')
+        elif not got or message[0] > got[-1]:
+            got.append(message[0])
+            self.followings[name].received(name[1:])
+
+    def _cut(self, what: str) -> None:
+        """Lose what is on its way over some connections, and have writers forget the readers."""
+        if ' ' in what:
+            reader, writer = what.split(' ')
+            pairs = {(reader, writer)}
+            lost = [f'truth {reader}' if writer == 'world' else f'sample {writer} {reader}']
+        else:
+            pairs = {pair for pair in self._pairs if what in pair}
+            lost = [each for each in self.channels if what in each.split(' ')]
+            if what == '/sync':
+                lost += [f'asked {each}' for each in self.names]
+            else:
+                lost.append('again /sync')
+        for channel in lost:
+            self.channels.pop(channel, None)
+        self.unknown |= pairs
+        if 'world' in {writer for _, writer in pairs}:
+            self.conductor.lost_reader()
 
     def _advance(self) -> None:
         """Step to where the next tick is due, a truth for everybody at every step."""
@@ -279,9 +339,13 @@ class Network:
         while self.world_ns < stop_ns:
             self.world_ns += MS
             for name in self.names:
-                if (name, 'world') not in self.unknown:
-                    self._put(f'truth {name}', self.truths)
-                    sent[name[1:]] += 1
+                truth, known = (self.truths,), (name, 'world') not in self.unknown
+                counted = self.conductor.counts(name[1:])
+                sent[name[1:]] += known or counted
+                if counted:
+                    self.conductor._kept.add(name[1:], truth)
+                if known:
+                    self._put(f'truth {name}', truth)
             self.truths += 1
         conductor.tick(self.world_ns, 0, sent)
 
@@ -290,7 +354,7 @@ class Network:
         self.world_ns, self.truths = -MS, 0
         self.expected.clear()
         for channel, queue in self.channels.items():
-            if channel.split(' ')[0] not in ('tick', 'settled', 'ack'):
+            if channel.split(' ')[0] in DATA:
                 queue.clear()
 
     def _restart(self, name: str) -> None:
@@ -392,6 +456,14 @@ class Found:
 
 def search(size: Size, limit: int = 2_000_000) -> Found:
     """Visit every state; raise WrongError with the way to it where a rule is broken."""
+    patience, protocol.PATIENCE = protocol.PATIENCE, 1  # ask at once, and sooner than need be
+    try:
+        return _search(size, limit)
+    finally:
+        protocol.PATIENCE = patience
+
+
+def _search(size: Size, limit: int) -> Found:
     network = Network(size)
     first = network.save()
     came: dict[bytes, tuple[bytes, tuple[str, str]] | None] = {first: None}
@@ -412,7 +484,7 @@ def search(size: Size, limit: int = 2_000_000) -> Found:
                 way = [*_way(came, state), action]
                 raise WrongError(f'{error}\n' + '\n'.join(map(str, way))) from None
             following = network.save()
-            if action[0] not in ('lose', 'restart', 'early', 'reset'):
+            if action[0] not in ('lose', 'restart', 'early', 'reset', 'cut'):
                 before.setdefault(following, []).append(state)
             if following not in came:
                 came[following] = (state, action)

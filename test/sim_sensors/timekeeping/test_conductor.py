@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from rig_common.errors import RigError
+from rig_common.lockstep.again import Kept
 from rig_common.lockstep.messages import Ack, Tick
 from rig_common.times import NEVER_NS, TimeBase
 from sim_sensors.timekeeping.conductor import GONE_S, HEARTBEAT_NS, REPEAT_S, Conductor
@@ -38,6 +39,7 @@ class Stage:
             send_settled=self.settled.append,
             connected=lambda readers: self.connected,
             time_base=TimeBase(),
+            kept=Kept(),
             run='r',
         )
 

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 from support.lockstep_model import Size, WrongError, search
 
+from rig_common.lockstep.again import Kept
 from rig_common.lockstep.following import Following
 from rig_common.lockstep.messages import Tick
 from sim_sensors.timekeeping.conductor import Conductor
-from sim_sensors.timekeeping.roster import Roster
 
 SMALL = [
     Size(emulators=1, ticks=3, losses=1, early=1),
     Size(emulators=1, ticks=4, losses=2),
     Size(emulators=1, ticks=3, resets=1, losses=1),
-    Size(emulators=1, ticks=3, restarts=1),
+    Size(emulators=1, ticks=4, restarts=1),
     Size(emulators=2, ticks=1),
     Size(emulators=1, ticks=2, discovery=True, losses=1),
+    Size(emulators=1, ticks=2, cuts=1),
 ]
 LARGE = [
     Size(emulators=2, ticks=2),
@@ -29,6 +30,11 @@ LARGE = [
     Size(emulators=2, ticks=2, restarts=1),
     Size(emulators=2, ticks=1, discovery=True),
     Size(emulators=1, ticks=2, discovery=True, restarts=1),
+    Size(emulators=1, ticks=4, cuts=1),
+    Size(emulators=1, ticks=2, cuts=1, losses=1, early=1),
+    Size(emulators=1, ticks=2, cuts=2),
+    Size(emulators=1, ticks=3, cuts=1, restarts=1),
+    Size(emulators=2, ticks=2, cuts=1),
 ]
 
 
@@ -69,16 +75,28 @@ def counts_only_since_the_last_tick(
     TICK(self, time_ns, wall_ns, sent)
 
 
-def tells_nobody_who_reads(self: Roster) -> dict[str, list[str]]:
-    return {}
+def keeps_nothing(self: Kept, key: str, raw: bytes) -> None:
+    pass
 
 
-HEAR, TRY, TICK = Following.hear, Following._try, Conductor.tick
+def takes_every_copy(self: Following, key: str, raw: bytes) -> bool:
+    return False
+
+
+def goes_on_with_what_was_counted(self: Following, tick: Tick) -> None:
+    before = self._received.copy()
+    JOIN(self, tick)
+    self._received |= before
+
+
+HEAR, TRY, TICK, JOIN = Following.hear, Following._try, Conductor.tick, Following._join
 MISTAKES = [
     (Following, 'hear', answers_no_repeated_tick, Size(emulators=1, ticks=2, losses=1)),
     (Following, '_try', does_not_wait_for_data, Size(emulators=1, ticks=2)),
     (Conductor, 'tick', counts_only_since_the_last_tick, Size(emulators=1, ticks=3, losses=1)),
-    (Roster, 'readers', tells_nobody_who_reads, Size(emulators=1, ticks=2, discovery=True)),
+    (Kept, 'add', keeps_nothing, Size(emulators=1, ticks=2, cuts=1)),
+    (Following, 'is_late', takes_every_copy, Size(emulators=1, ticks=4, early=1)),
+    (Following, '_join', goes_on_with_what_was_counted, Size(emulators=1, ticks=6, restarts=1)),
 ]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rig_common.lockstep.again import Kept
 from rig_common.times import NEVER_NS
 from sim_sensors.timekeeping.conductor import Conductor
 from sim_sensors.timekeeping.pacer import Pacer
@@ -56,6 +57,7 @@ class Stage:
             send_settled=lambda tick: None,
             connected=lambda readers: True,
             time_base=self.world.time_base,
+            kept=Kept(),
         )
         self.loop = WorldLoop(
             self.world,
