@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
+
+import numpy as np
+
+from rig_common.arrays import Floats
 
 
 class LogHistogram:
@@ -13,7 +18,7 @@ class LogHistogram:
     LOWEST_S = 1e-9
 
     def __init__(self) -> None:
-        self.bins: dict[int, int] = {}
+        self.bins = Counter[int]()
         self.count = 0
         self.max_s = 0.0
 
@@ -26,7 +31,18 @@ class LogHistogram:
             if value_s <= self.LOWEST_S
             else 1 + int(math.log10(value_s / self.LOWEST_S) * self.PER_DECADE)
         )
-        self.bins[index] = self.bins.get(index, 0) + 1
+        self.bins[index] += 1
+
+    def add_all(self, values_s: Floats) -> None:
+        """Count many values."""
+        if len(values_s):
+            decades = np.log10(np.maximum(values_s, self.LOWEST_S) / self.LOWEST_S)
+            places = np.where(
+                values_s <= self.LOWEST_S, 0, 1 + (decades * self.PER_DECADE).astype(int)
+            )
+            self.bins.update(places.tolist())
+            self.count += len(values_s)
+            self.max_s = max(self.max_s, float(values_s.max()))
 
     def quantile_s(self, fraction: float) -> float:
         """Return the value below which `fraction` of the values lie; NaN of nothing."""

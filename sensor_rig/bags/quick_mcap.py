@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from binascii import crc32
 from collections import defaultdict
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from struct import Struct, pack, unpack
@@ -48,17 +49,25 @@ class QuickMcap(McapWriter):
         self._size += self.chunk.bio.tell()
         self.chunk.bio = BytesIO()
 
-    def put(self, channel: int, timestamp: int, data: bytes | memoryview, publish_ns: int) -> None:
+    def put(
+        self, connection: Connection, timestamp: int, data: bytes | memoryview, publish_ns: int
+    ) -> None:
         """Append a message to the present chunk."""
+        channel, length = connection.id, len(data)
         self.channel_stats[channel] = number = self.channel_stats[channel] + 1
         self._index[channel] += timestamp, self._size
         self._parts += (
             _message_head(
-                MESSAGE, 22 + len(data), channel, number & 0xFFFFFFFF, timestamp, publish_ns
+                MESSAGE,
+                22 + length,
+                channel,
+                number & 0xFFFFFFFF,
+                timestamp,
+                publish_ns or timestamp,
             ),
             data,
         )
-        self._size += 31 + len(data)
+        self._size += 31 + length
         if self._size > CHUNK_BYTES:
             self.close_chunk()
 
@@ -116,18 +125,15 @@ class QuickWriter(Writer):
 
     STORAGE_PLUGINS = {**Writer.STORAGE_PLUGINS, StoragePlugin.MCAP: QuickMcap}
 
-    def write(
-        self,
-        connection: Connection,
-        timestamp: int,
-        data: bytes | memoryview,
-        publish_ns: int = 0,
-    ) -> None:
-        """Append a message; MCAP keeps when it was published."""
+    @property
+    def put(self) -> Callable[[Connection, int, bytes | memoryview, int], None]:
+        """What appends a message: connection, receive time, bytes, publish time (0 for none).
+
+        MCAP keeps when it was published.
+        """
         if isinstance(self.storage, QuickMcap):
-            self.storage.put(connection.id, timestamp, data, publish_ns or timestamp)
-        else:
-            super().write(connection, timestamp, data)
+            return self.storage.put
+        return lambda connection, receive_ns, data, _: self.write(connection, receive_ns, data)
 
     def close(self) -> None:
         """Finish the files."""

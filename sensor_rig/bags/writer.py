@@ -130,7 +130,7 @@ class BagWriter:
 
     def write_all(self, messages: Iterable[tuple[str, int, bytes | memoryview, int]]) -> None:
         """Append messages: topic, receive time, bytes, publish time (0 where it is not known)."""
-        put, connections, counts = self._writer.write, self._connections, self.counts
+        put, connections, counts = self._writer.put, self._connections, self.counts
         try:
             for topic, receive_ns, raw, publish_ns in messages:
                 self._unseen += len(raw)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -18,14 +17,13 @@ from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject, json_text
 from rig_common.validation import hint
-from sensor_rig.bags.reader import BagReader, Recorded
+from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.sidecar import Sidecar, load_sidecar
 from sensor_rig.bags.writer import BagWriter, Storage
 from sensor_rig.correct.arrivals import Grid, grid_of
 from sensor_rig.correct.clocks import Advance, LearnedRecording, learn_recording
 from sensor_rig.correct.followers import Followers, find_followers
 from sensor_rig.correct.report import StreamReport, TopicReport
-from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.clocks.offset_track import OffsetTrack
 from sync_engine.config import SyncConfig
@@ -253,21 +251,21 @@ class BagCorrect:
         """Write the corrected recording; one that is corrected already as it is."""
         for topic in self._bag.topics.values():
             writer.add_topic_like(topic)
-        messages = self._bag.messages()
-        while done := self._copy(islice(messages, ADVANCE_EVERY), writer):
-            advance(done)
+        changed = frozenset() if self.already else self._wanted
+        for block in self._bag.blocks():
+            writer.write_all(
+                [
+                    (topic, receive_ns, self._corrected(topic, receive_ns, raw), publish_ns)
+                    if topic in changed
+                    else (topic, receive_ns, raw, publish_ns)
+                    for topic, receive_ns, raw, publish_ns in block
+                ]
+            )
+            advance(len(block))
         for key, value in self._bag.note.items():
             writer.note(key, value)
         if not self.already:
             writer.note(MARK, json_text(self._mark()))
-
-    def _copy(self, part: islice[Recorded], writer: BagWriter) -> int:
-        done = 0
-        for done, (topic, receive_ns, raw, publish_ns) in enumerate(part, 1):  # noqa: B007
-            if not self.already and topic in self._wanted:
-                raw = self._corrected(topic, receive_ns, raw)
-            writer.write(topic, receive_ns, raw, publish_ns)
-        return done
 
     def _corrected(self, topic: str, receive_ns: int, raw: bytes) -> bytes:
         known, about = self._bag.topics[topic], self.topics[topic]

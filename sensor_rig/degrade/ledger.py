@@ -43,7 +43,7 @@ class Account:
     """Read and not written yet."""
 
     def note(self, fate: Fate) -> None:
-        """Count what became of one message."""
+        """Count what became of one message that does not arrive just once."""
         if fate is Fate.LOST:
             self.lost_by_loss += 1
         elif fate is Fate.FAULT:
@@ -52,8 +52,7 @@ class Account:
             self.thinned += 1
         else:
             self.in_flight += 1
-            if fate is Fate.DUPLICATE:
-                self.duplicated += 1
+            self.duplicated += 1
 
     @property
     def difference(self) -> int:

@@ -2,8 +2,8 @@
 
     session = DegradeSession(streams, seed)
     session.add_topic('/imu/data', 'sensor_msgs/msg/Imu', stamped=True)
-    session.push('/imu/data', receive_ns, raw)
-    for topic, arrival_ns, raw in session.due(now_ns): ...
+    session.push([Recorded('/imu/data', receive_ns, raw)])
+    for topic, arrival_ns, raw, publish_ns in session.due(now_ns): ...
 
 Topics of no stream pass unchanged. Beside the messages go `truth/time/<stream>` (header: original
 stamp, time_ref: new stamp) for every capture that arrives, and `truth/fate/<stream>` (header:
@@ -12,16 +12,21 @@ original stamp, time_ref: arrival, source: the fate) for every one that does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from heapq import heappop, heappush
-from typing import NamedTuple
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress, groupby, repeat
+from operator import add, and_, itemgetter, ne, not_
+
+import numpy as np
 
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
 from rig_common.quantiles import LogHistogram
 from rig_common.times import NS_PER_S
+from sensor_rig.bags.reader import Recorded
 from sensor_rig.degrade.ledger import Account, Fate
-from sensor_rig.degrade.messages import Incoming, Outgoing
+from sensor_rig.degrade.messages import Incoming
 from sensor_rig.degrade.stream import DegradedStream
 from sensor_rig.degrade.truth import TIME_TYPE, StreamTruth
 from sensor_rig.rigfile.stream_keys import StreamConfig
@@ -29,17 +34,12 @@ from sensor_rig.rigfile.stream_topics import find_stream
 from sim_sensors.timing.clock_config import ClockConfig
 from sim_sensors.timing.faults import FaultConfig
 
-
-class Degraded(NamedTuple):
-    """A message that arrives."""
-
-    topic: str
-    arrival_ns: int
-    raw: bytes
-
-
-OnFate = Callable[[str, Incoming, Outgoing], None]
-"""Called with the stream's name for every message of a stream, and for every copy."""
+Told = tuple[int, int, int, int]
+"""What the truth says of a capture: arrival, number among all messages, original and told time."""
+DELIVERED = Fate.DELIVERED.value
+OnFates = Callable[[list[tuple[object, ...]]], object]
+"""Takes a row for every message of a stream, and for every copy: stream, topic, number, fate, old
+and new stamp (empty where there is none), receive time, arrival."""
 
 
 class DegradeSession:
@@ -52,7 +52,6 @@ class DegradeSession:
         *,
         origin_ns: int | None = None,
         captures_ns: Mapping[str, Mapping[str, int]] | None = None,
-        on_fate: OnFate | None = None,
     ) -> None:
         """Make the streams.
 
@@ -62,7 +61,7 @@ class DegradeSession:
         lasting = captures_ns or {}
         self._configs, self._seed, self._lasting = streams, seed, lasting
         self._origin_ns = origin_ns
-        self._on_fate = on_fate
+        self.on_fates: OnFates = lambda rows: None
         self.streams = {
             name: DegradedStream(name, config, seed, lasting.get(name))
             for name, config in streams.items()
@@ -76,7 +75,9 @@ class DegradeSession:
         """From the receive time to the new arrival, s; of `base: stamp` from the stamp."""
         self._of: dict[str, DegradedStream | None] = {}
         self._stamped: dict[str, bool] = {}
-        self._heap: list[tuple[int, int, str, bytes, bool]] = []
+        self._waiting: list[tuple[int, int, int, str, bytes, int]] = []
+        """Arrival, number among all messages, 0 for the truth about it, topic, bytes, publish
+        time; in order."""
         self._pushed = 0
         self._truth = {name: StreamTruth(name) for name in streams}
         self._known_truth: dict[str, StreamTruth] = {}
@@ -124,81 +125,127 @@ class DegradeSession:
 
     # ---- messages -----------------------------------------------------------------------------
 
-    def push(self, topic: str, receive_ns: int, raw: bytes) -> None:
-        """Take a message of a topic that was added."""
-        account = self.accounts[topic]
-        account.read += 1
-        if self._origin_ns is None:
-            self._origin_ns = receive_ns
-        stream = self._of[topic]
-        if stream is None:
+    def push(self, messages: Iterable[Recorded]) -> None:
+        """Take messages of topics that were added.
+
+        Raises where one of them gets a stamp that no header holds; those before it are taken.
+        """
+        together: dict[DegradedStream, list[tuple[DegradedStream, Incoming]]] = {}
+        for topic, receive_ns, raw, publish_ns in messages:
+            account, stream = self.accounts[topic], self._of[topic]
+            account.read += 1
+            self._pushed += 1
+            if self._origin_ns is None:
+                self._origin_ns = receive_ns
             if topic in self._known_truth:
                 self._known_truth[topic].learn(raw)
                 account.replaced += 1
-                return
-            account.in_flight += 1
-            self._send(receive_ns, topic, raw)
-            return
+                continue
+            stamp_ns = None
+            if stream is not None and self._stamped[topic]:
+                try:
+                    stamp_ns = read_stamp_ns(raw)
+                except CdrError:
+                    account.unreadable += 1
+                    stream = None
+            if stream is None:
+                account.in_flight += 1
+                self._waiting.append((receive_ns, self._pushed, 1, topic, raw, publish_ns))
+                continue
+            message = Incoming(topic, raw, receive_ns, stamp_ns, publish_ns, self._pushed)
+            if not stream.started:
+                stream.start(message, self._origin_ns)
+            together.setdefault(stream.owner or stream, []).append((stream, message))
         try:
-            stamp_ns = read_stamp_ns(raw) if self._stamped[topic] else None
-        except CdrError:
-            account.unreadable += 1
-            account.in_flight += 1
-            self._send(receive_ns, topic, raw)
-            return
-        message = Incoming(topic, raw, receive_ns, stamp_ns)
-        if not stream.started:
-            stream.start(message, self._origin_ns)
-        outgoing = stream.take(message)
-        self._pass_on(stream, account, message, outgoing)
-        if outgoing.is_doubled:
-            self._pass_on(stream, account, message, outgoing._replace(fate=Fate.DUPLICATE))
+            for pairs in together.values():  # who shares a clock is taken in the order of coming
+                for stream, run in groupby(pairs, key=itemgetter(0)):
+                    self._take(stream, [message for _, message in run])
+        finally:
+            self._waiting.sort()
 
-    def _pass_on(
-        self, stream: DegradedStream, account: Account, message: Incoming, outgoing: Outgoing
-    ) -> None:
-        fate, arrival_ns = outgoing.fate, outgoing.arrival_ns
-        account.note(fate)
-        _, _, receive_ns, stamp_ns = message
-        original_ns = receive_ns if stamp_ns is None else stamp_ns
-        if outgoing.is_first:
-            topic, raw = self._truth[stream.name].about(original_ns, outgoing)
-            if topic not in self.unread:
-                self._send(arrival_ns, topic, raw, truth=True)
-        if fate is Fate.DELIVERED:
-            base_ns = original_ns if stream.from_stamp else receive_ns
-            self.delays[stream.name].add((arrival_ns - base_ns) / NS_PER_S)
-            self._send(arrival_ns, message.topic, outgoing.raw)
-        elif fate is Fate.DUPLICATE:
-            self._send(arrival_ns, message.topic, outgoing.raw)
-        if self._on_fate is not None:
-            self._on_fate(stream.name, message, outgoing)
+    def _take(self, stream: DegradedStream, messages: Sequence[Incoming]) -> None:
+        """Degrade messages of one stream, column by column: most of them just arrive later."""
+        captures, raws, firsts, error = stream.take(messages)
+        if error is not None and not raws:
+            raise error
+        messages, captures = messages[: len(raws)], captures[: len(raws)]
+        topics, _, received_ns, old_ns, published_ns, orders = zip(*messages, strict=True)
+        fates, numbers, latencies_ns, stamps_ns, doubled, _ = zip(*captures, strict=True)
+        has_stamps = old_ns[0] is not None
+        originals_ns = old_ns if has_stamps else received_ns
+        bases_ns = originals_ns if stream.from_stamp else received_ns
+        arrivals_ns = [*map(add, bases_ns, latencies_ns)]
+        published_ns = tuple(  # they are published later by as much
+            sent_ns and sent_ns + arrival_ns - receive_ns
+            for sent_ns, arrival_ns, receive_ns in zip(
+                published_ns, arrivals_ns, received_ns, strict=True
+            )
+        )
+        arrive = [fate is Fate.DELIVERED for fate in fates]
+        arriving = [*zip(arrivals_ns, orders, repeat(1), topics, raws, published_ns)]
+        self._waiting += compress(arriving, arrive)
+        for topic, count in Counter(compress(topics, arrive)).items():
+            self.accounts[topic].in_flight += count
+        self.delays[stream.name].add_all(np.array([*compress(latencies_ns, arrive)]) / NS_PER_S)
+        told = zip(arrivals_ns, orders, originals_ns, stamps_ns, strict=True)
+        self._tell(stream, Fate.DELIVERED, [*compress(told, map(and_, arrive, firsts))])
+        words = [
+            DELIVERED if each else fate.value for each, fate in zip(arrive, fates, strict=True)
+        ]
+        stamps = (old_ns, stamps_ns) if has_stamps else (repeat(''), repeat(''))
+        rows = [
+            *zip(repeat(stream.name), topics, numbers, words, *stamps, received_ns, arrivals_ns)
+        ]
+        for place in compress(range(len(rows)), map(ne, arrive, map(not_, doubled))):
+            fate = fates[place]
+            if arrive[place]:
+                fate = Fate.DUPLICATE
+                self._waiting.append(arriving[place])
+                rows.append((*rows[place][:3], fate.value, *rows[place][4:]))
+            self.accounts[topics[place]].note(fate)
+            if firsts[place]:
+                arrival_ns = arrivals_ns[place]
+                row = arrival_ns, orders[place], originals_ns[place], arrival_ns
+                self._tell(stream, fate, [row])
+        self.on_fates(rows)
+        if error is not None:
+            raise error
+
+    def _tell(self, stream: DegradedStream, fate: Fate, about: list[Told]) -> None:
+        """Send the truth about captures of one fate on its way, beside them."""
+        truth = self._truth[stream.name]
+        topic = truth.time_topic if fate is Fate.DELIVERED else truth.fate_topic
+        if about and topic not in self.unread:
+            arrivals_ns, orders, originals_ns, told_ns = zip(*about, strict=True)
+            raws = truth.messages(fate, originals_ns, told_ns)
+            self._waiting += zip(arrivals_ns, orders, repeat(0), repeat(topic), raws, repeat(0))
 
     # ---- arrivals -----------------------------------------------------------------------------
 
-    def _send(self, arrival_ns: int, topic: str, raw: bytes, truth: bool = False) -> None:
-        self._pushed += 1
-        heappush(self._heap, (arrival_ns, self._pushed, topic, raw, truth))
-
     def __len__(self) -> int:
         """Return how many messages are on their way."""
-        return len(self._heap)
+        return len(self._waiting)
 
     @property
     def next_ns(self) -> int | None:
         """When the next message arrives, ns, or None."""
-        return self._heap[0][0] if self._heap else None
+        return self._waiting[0][0] if self._waiting else None
 
-    def due(self, now_ns: int) -> Iterator[Degraded]:
-        """Take out what has arrived by `now_ns`, in order of arrival; ties in order of coming."""
-        heap, accounts = self._heap, self.accounts
-        while heap and heap[0][0] <= now_ns:
-            arrival_ns, _, topic, raw, truth = heappop(heap)
-            if not truth:
-                account = accounts[topic]
-                account.in_flight -= 1
-                account.written += 1
-            yield Degraded(topic, arrival_ns, raw)
+    def due(self, now_ns: int) -> list[tuple[str, int, bytes, int]]:
+        """Take out what has arrived by `now_ns`: topic, arrival, bytes, publish time.
+
+        In order of arrival; ties in order of coming.
+        """
+        count = bisect_left(self._waiting, (now_ns + 1,))
+        arrived = self._waiting[:count]
+        del self._waiting[:count]
+        for topic, number in Counter([each[3] for each in arrived if each[2]]).items():
+            self.accounts[topic].in_flight -= number
+            self.accounts[topic].written += number
+        return [
+            (topic, arrival_ns, raw, publish_ns)
+            for arrival_ns, _, _, topic, raw, publish_ns in arrived
+        ]
 
     # ---- changes at run time ------------------------------------------------------------------
 

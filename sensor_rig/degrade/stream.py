@@ -8,8 +8,11 @@ clock, all drawn by k -> the same bytes with another stamp, at another time, or 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +21,7 @@ from rig_common.errors import RigError
 from rig_common.msgs.decode import read_cloud
 from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sensor_rig.degrade.ledger import Fate
-from sensor_rig.degrade.messages import Incoming, Outgoing
+from sensor_rig.degrade.messages import CaptureRow, Incoming, Outgoing
 from sensor_rig.rigfile.stream_keys import StreamConfig
 from sim_sensors.timing.fates import CaptureFate
 from sim_sensors.timing.faults import HEALTHY, Condition, FaultConfig, Faults
@@ -37,25 +40,17 @@ EARLY = 0.1
 """Part of a period by which a message may be early and still count for it (`rate_hz`)."""
 
 _ALL = slice(None)
+NO_CAPTURE: CaptureRow = (Fate.THINNED, -1, 0, 0, False, HEALTHY)
+"""Of messages that `rate_hz` leaves out."""
 
 
-class _Capture(NamedTuple):
-    """Messages of one stamp, on any topic of the stream, have one fate."""
+@dataclass(slots=True)
+class _Shared:
+    """A capture to which messages of several topics may belong."""
 
-    number: int
-    """In the stream; -1 where it was thinned out."""
-    fate: Fate
-    latency_ns: int
-    """From the base (receive time or stamp) to the arrival."""
-    stamp_ns: int
-    is_doubled: bool
-    condition: Condition
     topics: set[str]
-    """Those that had a message of it; only where others may have one."""
-
-
-_ONE: set[str] = set()
-"""Topics of a capture that nobody else belongs to."""
+    """Those that had a message of it."""
+    row: CaptureRow
 
 
 class DegradedStream:
@@ -96,7 +91,7 @@ class DegradedStream:
         self.started = False
         self.count = 0
         """Captures so far, without those thinned out."""
-        self._captures: OrderedDict[int, _Capture] = OrderedDict()
+        self._captures: OrderedDict[int, _Shared] = OrderedDict()
         self._slot = 0
         self._first_ns: int | None = None
         self._last_raw: dict[str, bytes] = {}
@@ -149,78 +144,132 @@ class DegradedStream:
             self._transit = self._make_transit(len(message.raw))
         self._transit.clock.start_ns = self.origin_ns
 
-    # ---- one message --------------------------------------------------------------------------
+    # ---- messages -----------------------------------------------------------------------------
 
-    def take(self, message: Incoming) -> Outgoing:
-        """Return what becomes of a message."""
-        topic, raw, receive_ns, original_ns = message
-        capture, is_first = self._capture_of(message)
-        if capture.fate is Fate.THINNED:
-            return Outgoing(Fate.THINNED, -1, receive_ns, original_ns or 0, raw, is_first)
-        base_ns = original_ns if self.from_stamp and original_ns is not None else receive_ns
-        arrival_ns = base_ns + capture.latency_ns
+    def take(self, messages: Sequence[Incoming]) -> Outgoing:
+        """Return what becomes of messages that follow each other."""
+        firsts = [True] * len(messages)
+        if self.remembers and messages[0].stamp_ns is not None:
+            captures = self._shared(messages, firsts)
+        else:
+            captures = self._new_captures(messages)
+        owner = self if self.owner is None else self.owner
+        if owner is not self and owner.config.clock.stamp_at != 'arrival':
+            captures = [
+                (*row[:3], owner.clock_at(each.time_ns), *row[4:])
+                for each, row in zip(messages, captures, strict=True)
+            ]
+        elif messages[0].stamp_ns is None or owner.config.clock.stamp_at == 'arrival':
+            captures = [
+                (
+                    *row[:3],
+                    (each.time_ns if self.from_stamp else each.receive_ns) + row[2],
+                    *row[4:],
+                )
+                for each, row in zip(messages, captures, strict=True)
+            ]
+        is_plain = self.noise is None and not self._may_stick
+        raws: list[bytes] = []
+        try:
+            for message, row in zip(messages, captures, strict=True):
+                topic, raw, _, original_ns, *_ = message
+                if row[0] is not Fate.THINNED and not is_plain:
+                    raw, original_ns = self._disturbed(message, row)
+                if row[0] is Fate.DELIVERED and original_ns not in (None, row[3]):
+                    raw = (
+                        self._dated(topic, raw, row[3])
+                        if self.types[topic] == CLOUD_TYPE
+                        else with_stamp_ns(raw, row[3])
+                    )
+                raws.append(raw)
+        except CdrError:
+            error = RigError(
+                f'streams.{self.name}: a stamp of {read_stamp_ns(raw) / 1e9:.3f} s becomes '
+                f'{row[3] / 1e9:.3f} s, which the int32 seconds of a stamp cannot '
+                f'hold; choose a smaller clock error'
+            )
+            return Outgoing(captures, raws, firsts, error)
+        return Outgoing(captures, raws, firsts)
+
+    def _disturbed(self, message: Incoming, row: CaptureRow) -> tuple[bytes, int | None]:
+        """Return a message with its noise, or another one where it is stuck, and its stamp."""
+        topic, raw, _, original_ns, *_ = message
         if self.noise is not None and self.types[topic] == self.noise.type_name:
-            time_ns = (receive_ns if original_ns is None else original_ns) - self.origin_ns
-            raw = self.noise.apply(raw, capture.number, time_ns, capture.condition)
+            raw = self.noise.apply(raw, row[1], message.time_ns - self.origin_ns, row[5])
+        if row[5].stuck:
+            raw = self._last_raw.get(topic, raw)
+            original_ns = None if original_ns is None else read_stamp_ns(raw)
         if self._may_stick:
-            raw = self._stuck(topic, raw, capture.condition)
-        stamp_ns = arrival_ns
-        if original_ns is not None:
-            stamp_ns = self._stamp(capture, original_ns, arrival_ns)
-            if capture.fate is Fate.DELIVERED:
-                raw = self._stamped(topic, raw, stamp_ns)
-        return Outgoing(
-            capture.fate, capture.number, arrival_ns, stamp_ns, raw, is_first, capture.is_doubled
-        )
+            self._last_raw[topic] = raw
+        return raw, original_ns
 
-    def _capture_of(self, message: Incoming) -> tuple[_Capture, bool]:
-        """Return the capture a message belongs to, and whether it is its first message."""
-        stamp_ns = message.stamp_ns
-        if not self.remembers or stamp_ns is None:
-            return self._new_capture(message), True
-        known = self._captures.get(stamp_ns)
-        if known is not None and message.topic not in known.topics:
-            known.topics.add(message.topic)
-            return known, False
-        capture = self._new_capture(message)._replace(topics={message.topic})
-        self._captures[stamp_ns] = capture
-        self._captures.move_to_end(stamp_ns)
-        if len(self._captures) > KEPT:
-            self._captures.popitem(last=False)
-        return capture, True
+    def _shared(self, messages: Sequence[Incoming], firsts: list[bool]) -> list[CaptureRow]:
+        """Return the capture each message belongs to, and note who is not the first of one."""
+        found, new = [], []
+        for place, message in enumerate(messages):
+            topic, time_ns = message.topic, message.time_ns
+            known = self._captures.get(time_ns)
+            if known is None or topic in known.topics:
+                known = self._captures[time_ns] = _Shared(set(), NO_CAPTURE)
+                self._captures.move_to_end(time_ns)
+                new.append((message, known))
+                if len(self._captures) > KEPT:
+                    self._captures.popitem(last=False)
+            else:
+                firsts[place] = False
+            known.topics.add(topic)
+            found.append(known)
+        if new:
+            made = self._new_captures([message for message, _ in new])
+            for (_, shared), row in zip(new, made, strict=True):
+                shared.row = row
+        return [each.row for each in found]
 
-    def _new_capture(self, message: Incoming) -> _Capture:
-        receive_ns, stamp_ns = message.receive_ns, message.stamp_ns
-        clock_ns = receive_ns if stamp_ns is None else stamp_ns
-        if self.config.rate_hz and not self._is_kept(clock_ns):
-            return _Capture(-1, Fate.THINNED, 0, 0, False, HEALTHY, _ONE)
-        index, self.count = self.count, self.count + 1
-        self.last_ns = max(self.last_ns, clock_ns)
-        time_ns = clock_ns - self.origin_ns
-        condition = self._faults.at(time_ns) if self._is_faulty else HEALTHY
-        base_ns = time_ns if self.from_stamp else receive_ns - self._received_ns
-        numbers = np.array([index])
+    def _new_captures(self, messages: Sequence[Incoming]) -> list[CaptureRow]:
+        """Send the captures of messages that follow each other on their way."""
+        if not self._is_faulty and not self.config.rate_hz and self._transit.takes_runs:
+            return self._send(messages, HEALTHY)
+        found = []
+        for message in messages:
+            if self.config.rate_hz and not self._is_kept(message.time_ns):
+                found.append(NO_CAPTURE)
+                continue
+            condition = self._faults.at(message.time_ns - self.origin_ns)
+            found += self._send([message], condition)
+        return found
+
+    def _send(self, messages: Sequence[Incoming], condition: Condition) -> list[CaptureRow]:
+        numbers = np.arange(self.count, self.count + len(messages))
+        self.count += len(messages)
+        clock_ns = np.array(
+            [receive_ns if stamp_ns is None else stamp_ns
+             for _, _, receive_ns, stamp_ns, *_ in messages]
+        )  # fmt: skip
+        self.last_ns = max(self.last_ns, int(clock_ns.max()))
+        times_ns = bases_ns = clock_ns - self.origin_ns
+        if not self.from_stamp:
+            bases_ns = np.array([each.receive_ns for each in messages]) - self._received_ns
         passage = self._transit.send(
-            CaptureNumbers(_ALL, numbers, np.array([base_ns])),
+            CaptureNumbers(_ALL, numbers, bases_ns),
             condition,
-            CaptureNumbers(_ALL, numbers, np.array([time_ns])),
+            CaptureNumbers(_ALL, numbers, times_ns),
         )
-        fate = Fate.DELIVERED
-        if passage.lost is not None and passage.lost[0]:
-            fate = self._why_lost(condition)
-        doubled = fate is Fate.DELIVERED and passage.twice is not None and bool(passage.twice[0])
-        return _Capture(
-            index,
-            fate,
-            int(passage.arrival_ns) - base_ns,
-            int(passage.stamp_ns) + self.origin_ns,
-            doubled,
-            condition,
-            _ONE,
-        )
+        fates = [Fate.DELIVERED] * len(messages)
+        if passage.lost is not None and passage.lost.any():
+            why = self._why_lost(condition)
+            fates = [why if lost else Fate.DELIVERED for lost in passage.lost.tolist()]
+        latencies_ns = passage.arrival_ns - bases_ns
+        stamps_ns = np.atleast_1d(passage.stamp_ns + np.int64(self.origin_ns))
+        twice: Iterable[bool] = repeat(False)
+        if passage.twice is not None:
+            arrive = passage.lost is None or ~passage.lost
+            twice = (passage.twice & arrive).tolist()
+        rows = zip(fates, numbers.tolist(), latencies_ns.tolist(), stamps_ns.tolist(), twice,
+                   repeat(condition))  # fmt: skip
+        return [*rows]
 
     def _why_lost(self, condition: Condition) -> Fate:
-        """Return whether loss on the way or a fault took the capture that was sent last."""
+        """Return whether loss on the way or a fault took captures that were sent last."""
         lost = self._transit.counts[CaptureFate.LOST]
         on_the_way, self._lost = lost > self._lost, lost
         return Fate.FAULT if condition.dead or not on_the_way else Fate.LOST
@@ -236,20 +285,7 @@ class DegradedStream:
         self._slot = int(periods + EARLY) + 1
         return True
 
-    def _stuck(self, topic: str, raw: bytes, condition: Condition) -> bytes:
-        """Return the last message's bytes where the stream is stuck, and remember them."""
-        if condition.stuck:
-            raw = self._last_raw.get(topic, raw)
-        self._last_raw[topic] = raw
-        return raw
-
     # ---- stamps -------------------------------------------------------------------------------
-
-    def _stamp(self, capture: _Capture, original_ns: int, arrival_ns: int) -> int:
-        owner = self if self.owner is None else self.owner
-        if owner.config.clock.stamp_at == 'arrival':
-            return arrival_ns
-        return capture.stamp_ns if owner is self else owner.clock_at(original_ns)
 
     def clock_at(self, original_ns: int) -> int:
         """Return what this stream's clock makes of a stamp, for one that shares the clock.
@@ -257,39 +293,21 @@ class DegradedStream:
         Who comes first does not matter: the capture of that stamp has the next number.
         """
         known = self._captures.get(original_ns)
-        if known is not None and known.number >= 0:
-            return known.stamp_ns
+        if known is not None and known.row is not NO_CAPTURE:
+            return known.row[3]
         time_ns = original_ns - self.origin_ns
         step_ns = self._faults.at(time_ns).clock_step_ns if self._faults else 0
         numbers = CaptureNumbers(_ALL, np.array([self.count]), np.array([time_ns]))
         return int(self._transit.clock.stamps(numbers, 0, step_ns)) + self.origin_ns
 
-    def _stamped(self, topic: str, raw: bytes, stamp_ns: int) -> bytes:
-        """Return the message with its new stamp; a date in its points moves with it."""
-        original_ns = read_stamp_ns(raw)
-        if original_ns == stamp_ns:
-            return raw
-        try:
-            if self.types[topic] == CLOUD_TYPE and self._has_dates(topic, raw):
-                return restamp(CLOUD_TYPE, raw, original_ns, stamp_ns, stamp_ns)[0]
+    def _dated(self, topic: str, raw: bytes, stamp_ns: int) -> bytes:
+        """Return a cloud with another stamp; dates of its points, as its first one has, follow."""
+        if topic not in self._moves_points:
+            with suppress(CdrError):
+                self._moves_points[topic] = has_absolute_times(read_cloud(raw))
+        if not self._moves_points.get(topic):
             return with_stamp_ns(raw, stamp_ns)
-        except CdrError:
-            raise RigError(
-                f'streams.{self.name}: a stamp of {original_ns / 1e9:.3f} s becomes '
-                f'{stamp_ns / 1e9:.3f} s, which the int32 seconds of a stamp cannot '
-                f'hold; choose a smaller clock error'
-            ) from None
-
-    def _has_dates(self, topic: str, raw: bytes) -> bool:
-        """Whether the points of a topic's clouds carry dates, seen in its first one."""
-        found = self._moves_points.get(topic)
-        if found is None:
-            try:
-                found = has_absolute_times(read_cloud(raw))
-            except CdrError:
-                return False
-            self._moves_points[topic] = found
-        return found
+        return restamp(CLOUD_TYPE, raw, read_stamp_ns(raw), stamp_ns, stamp_ns)[0]
 
 
 def _make_noise(name: str, config: StreamConfig, seed: int) -> PayloadNoise | None:

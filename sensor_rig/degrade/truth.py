@@ -1,17 +1,20 @@
-"""The truth beside a degraded stream: when a message was captured, and what became of it."""
+"""The truth beside a degraded stream: when messages were captured, and what became of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rig_common import msgs
 from rig_common.cdr import CdrError
-from rig_common.cdr.stamp import MIN_STAMP_NS, PACK_STAMP, STAMP_END
+from rig_common.cdr.stamp import HEADER_BYTES, MIN_STAMP_NS, STAMP_END
 from rig_common.msgs import read_time_reference
 from rig_common.times import MAX_STAMP_NS, NS_PER_S
 from rig_common.topics import truth_time_topic, truth_topic
 from sensor_rig.degrade.ledger import Fate
-from sensor_rig.degrade.messages import Outgoing
 from sensor_rig.degrade.stream import KEPT
 
 TIME_TYPE = 'sensor_msgs/msg/TimeReference'
@@ -23,8 +26,13 @@ class StreamTruth:
     def __init__(self, name: str) -> None:
         self.time_topic = f'/{truth_time_topic(name)}'
         self.fate_topic = f'/{truth_topic(f"fate/{name}")}'
-        self._pieces = {
-            fate: _pieces(name, name if fate is Fate.DELIVERED else fate.value) for fate in Fate
+        templates = {
+            fate: msgs.time_reference(name, name if fate is Fate.DELIVERED else fate.value)
+            for fate in Fate
+        }
+        self._told_at = templates[Fate.DELIVERED].blocks['time_ref'].offset
+        self._rows = {
+            fate: np.frombuffer(each.fill(0), np.uint8) for fate, each in templates.items()
         }
         self._captures: dict[int, int] | None = None
 
@@ -38,28 +46,22 @@ class StreamTruth:
             if len(self._captures) > KEPT:
                 del self._captures[next(iter(self._captures))]
 
-    def about(self, original_ns: int, outgoing: Outgoing) -> tuple[str, bytes]:
-        """Return topic and message for a capture stamped `original_ns`.
+    def messages(
+        self, fate: Fate, originals_ns: Sequence[int], told_ns: Sequence[int]
+    ) -> list[bytes]:
+        """Return the messages for captures of one fate, stamped `originals_ns`.
 
-        Its header has the capture time where the input knows it, else the original stamp.
+        Their headers have the capture time where the input knows it, else the original stamp.
         """
         if self._captures is not None:
-            original_ns = self._captures.get(original_ns, original_ns)
-        is_delivered = outgoing.fate is Fate.DELIVERED
-        head, middle, tail = self._pieces[outgoing.fate]
-        told_ns = outgoing.stamp_ns if is_delivered else outgoing.arrival_ns
-        return self.time_topic if is_delivered else self.fate_topic, b''.join(
-            (head, _time(original_ns), middle, _time(told_ns), tail)
-        )
+            originals_ns = [self._captures.get(each, each) for each in originals_ns]
+        rows = np.tile(self._rows[fate], (len(originals_ns), 1))
+        rows[:, HEADER_BYTES:STAMP_END] = _times(originals_ns)
+        rows[:, self._told_at : self._told_at + 8] = _times(told_ns)
+        return [row.tobytes() for row in rows]
 
 
-def _time(time_ns: int) -> bytes:
-    """Return a builtin_interfaces/Time; a receive time that it cannot hold becomes its end."""
-    return PACK_STAMP(*divmod(min(max(time_ns, MIN_STAMP_NS), MAX_STAMP_NS), NS_PER_S))
-
-
-def _pieces(frame_id: str, source: str) -> tuple[bytes, bytes, bytes]:
-    """Return a TimeReference without its stamp and its time_ref: what comes around them."""
-    template = msgs.time_reference(frame_id, source)
-    message, at = template.fill(0), template.blocks['time_ref'].offset
-    return message[: STAMP_END - 8], message[STAMP_END:at], message[at + 8 :]
+def _times(times_ns: Sequence[int]) -> NDArray[np.uint8]:
+    """Return builtin_interfaces/Time [n, 8]; a time that it cannot hold becomes its end."""
+    clipped = np.clip(np.array(times_ns, np.int64), MIN_STAMP_NS, MAX_STAMP_NS)
+    return np.stack(np.divmod(clipped, NS_PER_S), axis=1).astype('<i4').view(np.uint8)

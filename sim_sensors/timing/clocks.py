@@ -95,6 +95,11 @@ class SensorClock:
         kind = PtpServo if servo.kind == 'ptp' else NtpServo
         return kind(servo, self._streams, self._schedule, self._free_ns)
 
+    @property
+    def takes_runs(self) -> bool:
+        """Whether captures that follow each other can be stamped together."""
+        return not isinstance(self._servo, NtpServo)
+
     # ---- stamps -------------------------------------------------------------------------------
 
     def stamps(self, batch: Captures, arrival_ns: Column, step_ns: int) -> Column:

@@ -56,8 +56,8 @@ class LossChannel:
     def advance(self, batch: Captures) -> Flags:
         """Return which rows [n] of a batch of captures are lost, and go on from there."""
         bad = self._bad_state(batch)
-        self._bad[batch.envs] = bad
-        self._last[batch.envs] = batch.index
+        newest = slice(-1, None) if len(self._last) == 1 else slice(None)
+        self._bad[batch.envs], self._last[batch.envs] = bad[newest], batch.index[newest]
         return self._lost(batch, bad)
 
     def tries(self, batch: Captures) -> Ints:
@@ -85,6 +85,8 @@ class LossChannel:
         envs, index = batch.envs, batch.index
         if not self._fraction:
             return self._xp.zeros(len(index), np.bool_)
+        if len(self._last) == 1 < len(index):
+            return self._run(batch)
         before = self._bad[envs]
         skipped = index > self._last[envs] + 1
         if skipped.any():
@@ -95,6 +97,15 @@ class LossChannel:
         draw = self._streams.uniform_at('loss', envs, index, 1)[:, 0]
         bad = self._xp.where(before, draw < self._stay, draw < self._enter)
         return self._xp.where(index == 0, draw < self._fraction, bad)
+
+    def _run(self, batch: Captures) -> Flags:
+        """Return the states of captures of the only environment that follow each other."""
+        bad, first, found = bool(self._bad[0]), int(batch.index[0]), []
+        draws = self._streams.uniform_at('loss', batch.envs, batch.index, 1)[:, 0]
+        for index, draw in enumerate(draws.tolist(), first):
+            bad = draw < (self._fraction if not index else self._stay if bad else self._enter)
+            found.append(bad)
+        return self._xp.asarray(np.array(found))
 
     def _state_at(self, env: int, k: int) -> bool:
         """Return the state at `k` after captures nobody made, without visiting all of them.

@@ -157,6 +157,14 @@ class Transit:
         """True when arrival follows from the capture index alone."""
         return not (self.spread_ns or self._loss.probability)
 
+    @property
+    def takes_runs(self) -> bool:
+        """Whether `send` takes captures of one environment together that follow each other.
+
+        Else each needs what became of the one before it.
+        """
+        return not self._in_turn and self.clock.takes_runs
+
     # ---- arrival ------------------------------------------------------------------------------
 
     def arrival_of(self, batch: Captures) -> Column:

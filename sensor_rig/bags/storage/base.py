@@ -16,7 +16,7 @@ Miss = Callable[[str], None]
 """Takes a sentence about what is missing or damaged."""
 MAX_RECEIVE_NS = 2**63 - 1
 """The last time that ROS can hold; MCAP has twice the room."""
-BLOCK_BYTES = 1 << 18
+BLOCK_BYTES = 1 << 17
 WINDOW_BYTES = 1 << 14
 TOLD = 5
 """Damaged places of a file that get a sentence each; the others are counted together."""

@@ -24,6 +24,7 @@ from rig_common.ros.executor import TURN_S
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.ros.types import is_stamped, message_class
 from rig_common.times import NS_PER_S
+from sensor_rig.bags.reader import Recorded
 from sensor_rig.bags.ros.listening import LOOK_PERIOD_S, as_offered
 from sensor_rig.degrade.facts import StreamFacts
 from sensor_rig.degrade.ledger import require_balance
@@ -146,7 +147,7 @@ class DegradeNode(Node):
         now_ns = self._now_ns()
         session = self.session
         before_ns = session.next_ns
-        session.push(topic, now_ns, raw)
+        session.push([Recorded(topic, now_ns, raw)])
         next_ns = session.next_ns
         if next_ns is not None and next_ns <= now_ns:
             self._release(now_ns)
@@ -154,7 +155,7 @@ class DegradeNode(Node):
             self.wake()  # it is earlier than what the executor waits for
 
     def _release(self, now_ns: int) -> None:
-        for topic, arrival_ns, raw in self.session.due(now_ns):
+        for topic, arrival_ns, raw, _ in self.session.due(now_ns):
             self._publishers_of[topic].publish(raw)
             self._late.add((now_ns - arrival_ns) / NS_PER_S)
 

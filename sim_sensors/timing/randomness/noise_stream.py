@@ -117,7 +117,7 @@ class NoiseStream:
     def at(self, envs: Rows, k: Ints) -> Array:
         """Return the numbers of index `k` [n] of `envs`, [n, width], the caller's own."""
         if len(self._held) == 1:
-            return self._at_one(k.item())
+            return self._at_one(k.item()) if len(k) == 1 else self._at_many(k)
         place = k + self._stagger[envs]
         block = place >> self._shift
         stale = block != self._held[envs]
@@ -144,11 +144,21 @@ class NoiseStream:
 
     def _at_one(self, k: int) -> Array:
         """Answer for the only lane there is, without arrays of indices."""
-        block = k >> self._shift
-        if block != self._held.item():
-            self._refill(self._lanes, self._xp.asarray(np.array([block])))
+        self._hold(k >> self._shift)
         row = k & self._mask
         return self._xp.copy(self._rows[row : row + 1])
+
+    def _at_many(self, k: Ints) -> Array:
+        """Answer for several indices of the only lane there is, block after block."""
+        parts = []
+        for part in np.split(k, np.flatnonzero(np.diff(k >> self._shift)) + 1):
+            self._hold(int(part[0]) >> self._shift)
+            parts.append(self._xp.take(self._rows, part & self._mask))
+        return self._xp.concat(parts, 0)
+
+    def _hold(self, block: int) -> None:
+        if block != self._held.item():
+            self._refill(self._lanes, self._xp.asarray(np.array([block])))
 
     def _refill(self, lanes: Ids, blocks: Ints) -> None:
         """Bring block `blocks` [n] of `lanes` [n] (no slice here) into the cache."""

@@ -42,8 +42,8 @@ def test_it_holds_what_rosbags_writes(
     found: list[Any] = []
 
     class Plain(Writer):
-        def write(self, *message: Any) -> None:
-            super().write(*message[:3])
+        def put(self, *message: Any) -> None:
+            self.write(*message[:3])
 
     for kind in (Plain, QuickWriter):
         monkeypatch.setattr(bag_writer, 'QuickWriter', kind)

@@ -103,6 +103,23 @@ def test_delay_counts_from_the_receive_time_and_the_clock_from_the_stamp(tmp_pat
     assert result.delays['imu']['max_s'] == pytest.approx(0.02)
 
 
+def test_a_message_is_published_later_by_as_much_as_it_arrives_later(tmp_path: Path) -> None:
+    """What it took from its publisher to the recorder stays what it was; other topics keep it."""
+    with BagWriter(tmp_path / 'in') as writer:
+        for topic in ('/imu/data', '/other'):
+            writer.add_topic(topic, IMU.type_name)
+        for _, _, receive_ns, raw in imus(20, late_ms=3.0):
+            for topic in ('/imu/data', '/other'):
+                writer.write(topic, receive_ns, raw, receive_ns - MS)
+    stream = {'topics': ['/imu/data'], 'delay_range_s': [0.02, 0.02], 'jitter_s': 0.005}
+    rig = rig_from_parameters({'seed': 3, 'streams': {'imu': stream}})
+    degrade_recording(tmp_path / 'in', tmp_path / 'out', rig)
+    out = read(tmp_path / 'out')
+    for topic in ('/imu/data', '/other'):
+        assert [each.receive_ns - each.publish_ns for each in out[topic]] == [MS] * 20
+    assert out['/imu/data'][0].publish_ns > out['/other'][0].publish_ns + 19 * MS
+
+
 def test_base_stamp_takes_the_recorded_delay_away_and_keeps_the_order(tmp_path: Path) -> None:
     late = imus(40, late_ms=95.0)
     _, out = degrade(
