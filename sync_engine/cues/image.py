@@ -122,8 +122,6 @@ class ImageCue:
         self._last = stamp_ns, small
         if last is None or not 0 < stamp_ns - last[0] <= _LONGEST_NS:
             return None
-        if gyro is not None:
-            self.readout.compare(gyro)
         return self._turned(last, stamp_ns, small, gyro)
 
     def _small(self, values: CueValues) -> Floats:
@@ -193,10 +191,10 @@ class ImageCue:
         self.counts.turns += 1
         lasted_s = (stamp_ns - last[0]) / NS_PER_S
         self.counts.squares += float(found.turn @ found.turn) / lasted_s**2
-        self.readout.add(
-            last[0], stamp_ns, found.turn, found.sweep, np.diag(found.sweep_covariance) * TRUST**2
+        variances, of_sweep = (
+            np.diag(each) * TRUST**2 for each in (found.covariance, found.sweep_covariance)
         )
-        variances = np.diag(found.covariance) * TRUST**2
+        self.readout.add((last[0], stamp_ns), found.turn, found.sweep, of_sweep, gyro)
         return Rotation(
             last[0],
             stamp_ns,

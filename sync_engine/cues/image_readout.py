@@ -7,7 +7,10 @@ the camera's turn as it was `readout` later than the first row's:
 
 The left side is what the cue sees beside the turn of the middle row (`sweep`), the rates are the
 gyro's. What goes with the turn itself (near ground in the lower rows) is fitted out. A focal
-length that is wrong scales both sides about x and y, so the turns tell it along.
+length that is wrong, or a lens that bends, scales both sides alike, so the turns tell it along.
+
+Pairs are laid over the gyro as late as possible: a clock difference or a mounting that is still
+wrong makes the readout time too short.
 """
 
 from __future__ import annotations
@@ -22,9 +25,12 @@ from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sync_engine.cues.base import XYZ_AXES, GyroLookup
 
-_HALF_S = 0.01
-"""Half of the time over which a rate is averaged."""
-_WAITING = 64
+_BESIDE_S = np.array([-0.01, 0.0, 0.01])
+"""A rate is averaged over this time around a picture."""
+_KEPT_NS, _TOO_OLD_NS = 20 * NS_PER_S, 25 * NS_PER_S
+"""The oldest pairs are added up down to the first age when they reach the second one."""
+_FRESH_NS = NS_PER_S // 2
+"""Younger pairs wait for the gyro."""
 _LEAST_PAIRS = 30
 _CORRELATED = 2.0
 """Neighbouring pairs share a picture, and their errors are no independent ones."""
@@ -38,8 +44,7 @@ class ReadoutTime(NamedTuple):
 
 
 class _Pair(NamedTuple):
-    from_ns: int
-    to_ns: int
+    ends_ns: tuple[int, int]
     turn: Floats
     sweep: Floats
     information: Floats
@@ -50,58 +55,72 @@ class ImageReadout:
     """Regresses the sweep of every pair on the change of the gyro's rate."""
 
     def __init__(self) -> None:
-        self._waiting: deque[_Pair] = deque(maxlen=_WAITING)
-        self._sums: Floats = np.zeros((3, 4, 4))
+        self._kept: deque[_Pair] = deque()
+        self._sums, self._pairs = np.zeros((3, 4, 4)), 0
         """Per axis: products of (change of rate, gyro's turn, sweep, own turn), weighted."""
-        self.pairs = 0
 
     def clear(self) -> None:
         """Forget the pairs that wait; their stamps are void."""
-        self._waiting.clear()
+        self._kept.clear()
 
     def add(
-        self, from_ns: int, to_ns: int, turn: Floats, sweep: Floats, variances: Floats
+        self,
+        ends_ns: tuple[int, int],
+        turn: Floats,
+        sweep: Floats,
+        variances: Floats,
+        gyro: GyroLookup | None,
     ) -> None:
         """Take what a pair of pictures showed, `variances` [3] of the sweep."""
-        self._waiting.append(_Pair(from_ns, to_ns, turn, sweep, 1.0 / variances))
+        self._kept.append(_Pair(ends_ns, turn, sweep, 1.0 / variances))
+        if ends_ns[1] - self._kept[0].ends_ns[0] < _TOO_OLD_NS:
+            return
+        old: list[_Pair] = []
+        while ends_ns[1] - self._kept[0].ends_ns[0] > _KEPT_NS:
+            old.append(self._kept.popleft())
+        if (sums := _products(old, gyro)) is not None:
+            self._sums, self._pairs = self._sums + sums, self._pairs + len(old)
 
-    def compare(self, gyro: GyroLookup) -> None:
-        """Lay the pairs that wait over the gyro, as far as it has come."""
-        while self._waiting:
-            pair = self._waiting[0]
-            last_s = (pair.from_ns - pair.to_ns) / NS_PER_S
-            times_s = np.array([last_s - _HALF_S, last_s, last_s + _HALF_S,
-                                -_HALF_S, 0.0, _HALF_S])  # fmt: skip
-            found = [gyro(pair.to_ns, times_s, axis) for axis in XYZ_AXES]
-            angles = [each for each in found if each is not None]
-            if len(angles) < len(found):
-                return
-            self._waiting.popleft()
-            self._take(pair, np.array(angles))
-
-    def _take(self, pair: _Pair, angles: Floats) -> None:
-        """Add one pair; `angles` [3, 6] of the gyro around both pictures."""
-        change = (angles[:, 5] - angles[:, 3] - angles[:, 2] + angles[:, 0]) / (2.0 * _HALF_S)
-        rows = np.stack([change, angles[:, 4] - angles[:, 1], pair.sweep, pair.turn], axis=1)
-        self._sums += rows[:, :, None] * rows[:, None, :] * pair.information[:, None, None]
-        self.pairs += 1
-
-    def found(self) -> ReadoutTime | None:
+    def found(self, gyro: GyroLookup | None) -> ReadoutTime | None:
         """Return the readout time; None before there is anything to tell it from."""
-        if self.pairs < _LEAST_PAIRS:
+        last_ns = self._kept[-1].ends_ns[1] if self._kept else 0
+        ready = [pair for pair in self._kept if pair.ends_ns[1] <= last_ns - _FRESH_NS]
+        sums, pairs = self._sums, self._pairs
+        if (more := _products(ready, gyro)) is not None:
+            sums, pairs = sums + more, pairs + len(ready)
+        if pairs < _LEAST_PAIRS:
             return None
-        sums = self._sums
         # Without the part of change and sweep that goes with the turn, axis by axis.
         turned = np.maximum(sums[:, 1, 1], 1e-12)
         changes = sums[:, 0, 0] - sums[:, 0, 1] ** 2 / turned
         shown = sums[:, 0, 2] - sums[:, 0, 1] * sums[:, 1, 2] / turned
         left = sums[:, 2, 2] - sums[:, 1, 2] ** 2 / turned
-        scale = float(sums[:2, 1, 3].sum() / max(float(sums[:2, 1, 1].sum()), 1e-12))
-        scales = np.array([scale, scale, 1.0])
+        scales = sums[:, 1, 3] / turned
         information = float(scales**2 @ changes)
-        if scale < 0.1 or information <= 0.0:
+        if information <= 0.0:
             return None
         readout_s = float(scales @ shown) / information
-        freedom = 3 * self.pairs - 4
         error = float(left.sum()) - readout_s**2 * information
+        freedom = 3 * pairs - 6
         return ReadoutTime(readout_s, sqrt(_CORRELATED * max(error / freedom, 0.01) / information))
+
+
+def _products(pairs: list[_Pair], gyro: GyroLookup | None) -> Floats | None:
+    """Return what some pairs add to the sums; None where the gyro's track does not cover them."""
+    if not pairs or gyro is None:
+        return None
+    ends_ns = np.array([pair.ends_ns for pair in pairs])
+    last_ns = int(ends_ns[-1, 1])
+    times_s = (ends_ns - last_ns)[:, :, None] / NS_PER_S + _BESIDE_S
+    found = [gyro(last_ns, times_s.ravel(), axis) for axis in XYZ_AXES]
+    angles = [each.reshape(times_s.shape) for each in found if each is not None]
+    if len(angles) < len(found):
+        return None
+    before, after = np.stack(angles, axis=1).swapaxes(0, 2)
+    span_s = _BESIDE_S[2] - _BESIDE_S[0]
+    change = (after[..., 2] - after[..., 0] - before[..., 2] + before[..., 0]) / span_s
+    turned = after[..., 1] - before[..., 1]
+    turns, sweeps, weights = (np.array(each) for each in list(zip(*pairs, strict=True))[1:])
+    rows = np.stack([change.T, turned.T, sweeps, turns])
+    products: Floats = np.einsum('ink,jnk,nk->kij', rows, rows, weights)
+    return products

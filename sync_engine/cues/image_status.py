@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import log
 
+from sync_engine.cues.base import GyroLookup
 from sync_engine.cues.image import ImageCounts, ImageCue
 
 _MOST = 0.5
@@ -35,11 +36,13 @@ class CameraStatus:
     """One sentence where the declared focal length is wrong, else empty."""
 
 
-def camera_status(name: str, cue: ImageCue, scale: float, sigma: float) -> CameraStatus | None:
+def camera_status(
+    name: str, cue: ImageCue, scale: float, sigma: float, gyro: GyroLookup | None = None
+) -> CameraStatus | None:
     """Return what is known; `scale` is the share by which turns are too large, with its sigma."""
     if cue.focal_px is None:
         return None
-    taken, found = cue.focal_px, cue.readout.found()
+    taken, found = cue.focal_px, cue.readout.found(gyro)
     focal = taken * (1.0 + scale)
     contradiction = ''
     if cue.is_focal_declared and abs(log(1.0 + scale)) > max(_LEAST_OFF, _SURE * sigma):

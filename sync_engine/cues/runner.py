@@ -231,7 +231,7 @@ class CueRunner:
         cue, fit = self._cues.get(sensor_id), self._fits[sensor_id]
         if not isinstance(cue, ImageCue):
             return None
-        return camera_status(sensor_id, cue, fit.scale, fit.scale_sigma)
+        return camera_status(sensor_id, cue, fit.scale, fit.scale_sigma, self._lookup(sensor_id))
 
     def fit_of(self, sensor_id: str) -> RotationFit:
         """Return the sensor's fit, for its figures."""

@@ -77,7 +77,7 @@ def test_the_readout_time_and_its_sigma(readout_s: float) -> None:
             ends = np.array([at_s - FRAME_S, at_s])
             true = [float(np.diff(turned_about(ends, axis))[0]) for axis in range(3)]
             wrong.append(np.array(found.values_rad) - true)
-    estimate = cue.readout.found()
+    estimate = cue.readout.found(gyro)
     assert estimate is not None
     assert abs(estimate.readout_s - readout_s) < max(3.0 * estimate.sigma_s, 1e-3)
     assert estimate.sigma_s < 2e-3
@@ -98,8 +98,12 @@ def test_a_declared_readout_moves_the_time_of_the_turn() -> None:
 
 def test_without_turning_it_is_not_known() -> None:
     cue, rng = ImageCue(), np.random.default_rng(2)
-    for k in range(40):
+
+    def still(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats:
+        return np.zeros(len(times_s))
+
+    for k in range(60):
         values = {'gray': picture(0.2, 0.02, rng).astype(np.uint8), 'fx': FOCAL_PX, 'fy': FOCAL_PX}
-        cue.feed(round((1.0 + k * FRAME_S) * 1e9), values, lambda at, t, a: np.zeros(len(t)))
-    found = cue.readout.found()
+        cue.feed(round((1.0 + k * FRAME_S) * 1e9), values, still)
+    found = cue.readout.found(still)
     assert found is None or found.sigma_s > 0.01
