@@ -184,7 +184,8 @@ class ImageCue:
         # Content that moves right means the camera turned left: negative about y (down).
         guess = np.array([down / fy, -right / fx, 0.0])
         assert self._motion is not None
-        found = self._motion.fit(last[1], small, guess, _measured(gyro, last[0], stamp_ns))
+        ends_ns = last[0], stamp_ns
+        found = self._motion.fit(last[1], small, guess, _measured(gyro, *ends_ns))
         if found is None or not self._is_good(found, guess):
             self.counts.lost += 1
             return None
@@ -194,7 +195,7 @@ class ImageCue:
         variances, of_sweep = (
             np.diag(each) * TRUST**2 for each in (found.covariance, found.sweep_covariance)
         )
-        self.readout.add((last[0], stamp_ns), found.turn, found.sweep, of_sweep, gyro)
+        self.readout.add(ends_ns, found.turn, found.sweep, of_sweep, gyro)
         return Rotation(
             last[0],
             stamp_ns,

@@ -8,6 +8,7 @@ import pytest
 from rig_common.arrays import Floats
 from sync_engine.cues.base import Axis
 from sync_engine.cues.image import ImageCue
+from sync_engine.cues.image_readout import ImageReadout
 
 WIDTH, HEIGHT, FOCAL_PX, FRAME_S = 160, 120, 120.0, 1.0 / 30.0
 _RNG = np.random.default_rng(5)
@@ -22,7 +23,7 @@ def angles(times_s: Floats) -> Floats:
         [
             0.06 * np.sin(5.0 * t),
             0.30 * np.sin(3.1 * t) + 0.05 * np.sin(9.0 * t),
-            0.05 * np.sin(4.0 * t + 1.0),
+            0.06 * np.sin(7.0 * t + 1.0),
         ],
         axis=-1,
     )
@@ -45,8 +46,8 @@ def picture(middle_s: float, readout_s: float, rng: np.random.Generator) -> Floa
     return np.clip(gray.reshape(HEIGHT, WIDTH) + rng.normal(0.0, 2.0, (HEIGHT, WIDTH)), 0, 255)
 
 
-def turned_about(times_s: Floats, axis: int) -> Floats:
-    """Return the integral of the body's rate about one of its axes at times [n] (rad)."""
+def _integrals() -> tuple[Floats, Floats]:
+    """Return times [n] (s) and the integral of the body's rate about its axes [3, n] (rad)."""
     fine = np.arange(-0.5, 5.0, 1e-3)
     ax, _, az = angles(fine).T
     dx, dy, dz = np.gradient(angles(fine), fine, axis=0).T
@@ -54,8 +55,15 @@ def turned_about(times_s: Floats, axis: int) -> Floats:
     about_x = np.cos(az) * dx + np.cos(ax) * np.sin(az) * dy
     about_y = -np.sin(az) * dx + np.cos(ax) * np.cos(az) * dy
     about_z = dz - np.sin(ax) * dy
-    rate = (about_x, about_y, about_z)[axis]
-    return np.interp(times_s, fine, np.cumsum(rate) * 1e-3)
+    return fine, np.cumsum([about_x, about_y, about_z], axis=1) * 1e-3
+
+
+TIMES_S, TURNED = _integrals()
+
+
+def turned_about(times_s: Floats, axis: int) -> Floats:
+    """Return the integral of the body's rate about one of its axes at times [n] (rad)."""
+    return np.interp(times_s, TIMES_S, TURNED[axis])
 
 
 def gyro(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats:
@@ -107,3 +115,38 @@ def test_without_turning_it_is_not_known() -> None:
         cue.feed(round((1.0 + k * FRAME_S) * 1e9), values, still)
     found = cue.readout.found(still)
     assert found is None or found.sigma_s > 0.01
+
+
+def told(near: float, late_s: float = 0.0, count: int = 400) -> ImageReadout:
+    """Return what 20 ms of readout show where near ground adds `near` times as much about x and y.
+
+    While the pairs come the gyro is looked up `late_s` wrong.
+    """
+    readout, rng, sigma = ImageReadout(), np.random.default_rng(3), 1e-3
+    for k in range(count):
+        start_s = 0.2 + k * FRAME_S / 4.0
+        ends_ns = [round((1.0 + at_s) * 1e9) for at_s in (start_s, start_s + FRAME_S)]
+        beside = np.array([[-0.01, 0.01], [0.0, 0.0]])
+        rows = np.array([turned_about(start_s + np.array([0.0, FRAME_S])[:, None, None] + beside,
+                                      axis) for axis in range(3)])  # fmt: skip
+        change = np.diff(np.diff(rows[:, :, 0], axis=2)[..., 0], axis=1)[:, 0] / 0.02
+        turn = np.diff(rows[:, :, 1, 0], axis=1)[:, 0]
+        sweep = 0.02 * change * [1.0 + near, 1.0 + near, 1.0] + rng.normal(0.0, sigma, 3)
+
+        def look(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats:
+            return gyro(stamp_ns + round(late_s * 1e9), times_s, axis)
+
+        readout.add((ends_ns[0], ends_ns[1]), turn, sweep, np.full(3, sigma**2), look)
+    return readout
+
+
+@pytest.mark.parametrize(('near', 'late_s'), [(0.0, 0.0), (2.0, 0.0), (0.0, 0.03)])
+def test_neither_near_ground_nor_a_clock_that_was_wrong_counts(near: float, late_s: float) -> None:
+    def begun(stamp_ns: int, times_s: Floats, axis: Axis) -> Floats | None:
+        """Look up a gyro that began later than the camera."""
+        return gyro(stamp_ns, times_s, axis) if stamp_ns / 1e9 + times_s.min() > 1.5 else None
+
+    found = told(near, late_s).found(begun)
+    assert found is not None
+    assert abs(found.readout_s - 0.02) < 2.5 * found.sigma_s
+    assert found.sigma_s < 2e-3
