@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -20,8 +21,8 @@ from bench.command import run_as_program
 from bench.figures import Figure, absent
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.raycast.embree_api import has_embree
+from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.rig import Rig
-from sim_sensors.sensors.lidar.ray_reader import SweepReader
 
 SMALL: dict[str, Any] = {
     'imu': {
@@ -79,10 +80,8 @@ def rays(rounds: int, num_envs: int = 256) -> dict[str, float]:
     """Time one scan of 64 rays in all environments, together and one by one."""
     lidar = {**SCANNER, 'num_rays': 64, 'motion_distortion': False, 'backend': 'embree'}
     together = rig_of(num_envs, {'lidar': lidar})
-    make_many = SweepReader._make_many
-    SweepReader._make_many = lambda self, num_envs: None  # type: ignore[method-assign]
-    singly = rig_of(num_envs, {'lidar': lidar})
-    SweepReader._make_many = make_many  # type: ignore[method-assign]
+    with patch.object(ManyCaster, 'is_complete', False):
+        singly = rig_of(num_envs, {'lidar': lidar})
 
     def scan(rig: Rig) -> Callable[[], None]:
         reader, everyone = rig._readers['lidar'], range(num_envs)

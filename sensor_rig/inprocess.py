@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rig_common.errors import RigError
-from sensor_rig.rigfile import RigConfig, load_attached, load_rig
+from sensor_rig.rigfile import RigConfig, load_attached, load_rig, rig_from_parameters
 from sim_sensors.attached import AttachedRig
 from sim_sensors.outbox import Message
 from sim_sensors.rig import Rig
@@ -29,8 +29,15 @@ if TYPE_CHECKING:
     import mujoco
 
 
+def config_of(rig: str | Path | Mapping[str, object] | RigConfig) -> RigConfig:
+    """Return the rig of a file, of a shipped one by name, or of parameters like a file's."""
+    if isinstance(rig, RigConfig):
+        return rig
+    return rig_from_parameters(rig) if isinstance(rig, Mapping) else load_rig(rig)
+
+
 def open_rig(
-    path: str | Path,
+    rig: str | Path | Mapping[str, object] | RigConfig,
     *,
     messages: bool = True,
     arrays: bool = True,
@@ -39,11 +46,12 @@ def open_rig(
     device: str = '',
     **world: object,
 ) -> InProcessRig:
-    """Return the rig of a file, or of a shipped one by name; `world` overrides keys of `world:`.
+    """Return the rig of a file, of a shipped one by name, or of a dict like a file.
 
-    `open_rig('demo', num_envs=64, driver='commands', messages=False)`; see `Rig`.
+    `world` overrides keys of `world:`: `open_rig('demo', num_envs=64, driver='commands',
+    messages=False)`; see `Rig`.
     """
-    config = load_rig(path)
+    config = config_of(rig)
     if world:
         config = config.with_world(**world)
     return InProcessRig(

@@ -17,6 +17,7 @@ import mujoco
 
 from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.outbox import Message
+from sim_sensors.pipeline.sources import Instant
 from sim_sensors.rig import Rig
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
@@ -74,8 +75,12 @@ class AttachedRig(Rig):
             self.reset()
             steps = 1
         last_ns = world.time_ns + steps * world.dt_ns
+        walk = any(
+            each.next_ns < last_ns and not (isinstance(each, Instant) and each.pipeline.is_lazy)
+            for each in self._in_order
+        )
         found: list[Message] = []
-        for _ in range(world.follow(steps, walk=self._next_ns < last_ns)):
+        for _ in range(world.follow(steps, walk=walk)):
             found += self.step()
         return found
 

@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from rig_common.errors import RigError
+from rig_common.times import seconds_to_ns
 from sensor_rig.gym.vector import RigVectorEnv
 
 if TYPE_CHECKING:
@@ -24,6 +25,14 @@ def _require_same_step(env: RigVectorEnv, library: str) -> None:
             f'{library} expects that an environment begins again in the step that ends '
             f'it; make the RigVectorEnv with autoreset_mode=AutoresetMode.SAME_STEP'
         )
+
+
+def _facts_of(info: dict[str, Any], env: int) -> dict[str, Any]:
+    """Return what `info['senses']` of all environments says of one."""
+    return {
+        name: {key: each[env] for key, each in facts.items()}
+        for name, facts in info['senses'].items()
+    }
 
 
 def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
@@ -47,9 +56,12 @@ def to_sb3(env: RigVectorEnv) -> Sb3VecEnv:
 
         def step_wait(self) -> object:
             observed, reward, terminated, truncated, info = env.step(self._actions)
-            infos: list[dict[str, object]] = [{} for _ in range(env.num_envs)]
-            for each in np.flatnonzero(terminated | truncated):
+            infos: list[dict[str, Any]] = [
+                {'senses': _facts_of(info, each)} for each in range(env.num_envs)
+            ]
+            for each in np.flatnonzero(terminated | truncated).tolist():
                 infos[each] = {
+                    'senses': _facts_of(info['final_info'], each),
                     'terminal_observation': info['final_obs'][each],
                     'TimeLimit.truncated': bool(truncated[each]),
                 }
@@ -87,18 +99,28 @@ def to_rsl_rl(env: RigVectorEnv, device: str = 'cpu') -> RslVecEnv:
     from tensordict import TensorDict
 
     _require_same_step(env, 'rsl_rl')
+    period_ns = seconds_to_ns(env.control_period_s)
 
     class RslRig(VecEnv):  # type: ignore[misc, unused-ignore]
         def __init__(self) -> None:
             self.num_envs, self.device = env.num_envs, device
             self.num_actions = int(np.prod(env.single_action_space.shape or (1,)))
             self.max_episode_length = round(env.episode_s / env.control_period_s)
-            self.episode_length_buf = torch.zeros(env.num_envs, dtype=torch.long, device=device)
             self.cfg: dict[str, object] = {
                 'episode_s': env.episode_s,
                 'control_period_s': env.control_period_s,
             }
             self._observed = self._tensors(env.reset()[0])
+
+        @property
+        def episode_length_buf(self) -> Any:
+            """Steps of each environment in its episode; a learner may set them apart."""
+            steps = (env.rig.time_ns - env.started_ns) // period_ns
+            return torch.as_tensor(steps, device=device)
+
+        @episode_length_buf.setter
+        def episode_length_buf(self, steps: Any) -> None:
+            env.started_ns[:] = env.rig.time_ns - steps.cpu().numpy() * period_ns
 
         def _tensors(self, observed: object) -> object:
             rows = {'policy': observed} if not isinstance(observed, dict) else observed
@@ -113,8 +135,6 @@ def to_rsl_rl(env: RigVectorEnv, device: str = 'cpu') -> RslVecEnv:
         def step(self, actions: Any) -> Any:
             observed, reward, terminated, truncated, _ = env.step(actions.cpu().numpy())
             done = torch.as_tensor(terminated | truncated, device=device)
-            self.episode_length_buf += 1
-            self.episode_length_buf[done] = 0
             self._observed = self._tensors(observed)
             return (
                 self._observed,

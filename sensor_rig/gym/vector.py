@@ -17,7 +17,8 @@ from rig_common.errors import RigError
 from rig_common.times import seconds_to_ns
 from sensor_rig.gym.acting import Actions
 from sensor_rig.gym.observing import SensedSpaces
-from sensor_rig.rigfile import RigConfig, load_rig, rig_from_parameters
+from sensor_rig.inprocess import config_of
+from sensor_rig.rigfile import RigConfig
 from sim_sensors.rig import Rig
 
 TASK = 'task'
@@ -203,10 +204,7 @@ def _bounds(space: gymnasium.Space[Any]) -> tuple[AnyArray, AnyArray]:
 def _config(
     rig: str | Path | Mapping[str, Any] | RigConfig, num_envs: int, world: Mapping[str, object]
 ) -> RigConfig:
-    if isinstance(rig, RigConfig):
-        config = rig
-    else:
-        config = rig_from_parameters(rig) if isinstance(rig, Mapping) else load_rig(rig)
+    config = config_of(rig)
     given = config.simulated_world.driver
     kind = given if isinstance(given, str) else given.type
     # What drives by itself would fight the learner; a PD layer is part of the robot.

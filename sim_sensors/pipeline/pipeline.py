@@ -142,8 +142,13 @@ class Pipeline:
     def update(self, now_ns: int, force_recompute: bool = False) -> None:
         """Let time be `now_ns`; capture now if this sensor must not skip any, or if forced."""
         self._now_ns = now_ns
-        if now_ns >= self.progress.next_ns and (self._every or self.watched or force_recompute):
+        if now_ns >= self.progress.next_ns and (force_recompute or not self.is_lazy):
             self._compute_outdated(ALL)
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether a capture that nobody reads need not be made."""
+        return not (self._every or self.watched)
 
     @property
     def outdated(self) -> Flags:

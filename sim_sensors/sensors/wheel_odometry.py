@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import pi, tau
+from math import tau
 from typing import Annotated, Any
 
 import mujoco
@@ -19,16 +19,6 @@ from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import LinearReader, add_joint_native
 from sim_sensors.sensors.common.rotations import yaw_quat
-from sim_sensors.timing.arrays.columns import (
-    Column,
-    absolute,
-    columns_of,
-    cos,
-    sin,
-    sine_ratio,
-    sqrt,
-    write_columns,
-)
 from sim_sensors.timing.arrays.layout import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive, Probability
 
@@ -39,11 +29,7 @@ PLANAR = np.add.outer(6 * np.array([0, 1, 5]), np.array([0, 1, 5])).ravel()
 """Places of x, y, yaw in the [36] of a ROS covariance of x, y, z, roll, pitch, yaw."""
 SLIP_BIAS_S = 0.02
 """How far the turns of slipping wheels lie from the body's, s (seen in the yard: up to 35 ms)."""
-COVARIANCE = slice(6, 15)
-"""Where the covariance lies in a row of return space."""
 UNKNOWN_ELSEWHERE = np.diag([0.0, 0.0, UNKNOWN, UNKNOWN, UNKNOWN, 0.0]).ravel()
-
-Columns3 = tuple[Column, Column, Column]
 
 RelativeError = Annotated[float, Field(gt=-0.9, le=10.0)]
 
@@ -182,38 +168,31 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Add the travel since the last capture to the last pose."""
-        left, right, *speeds = columns_of(values)
-        track_m = self._track_m if batch.is_measured else self.config.track_m
+        config, layout = self.config, self.return_layout
+        track_m = self._track_m if batch.is_measured else config.track_m
         now_s = batch.time_ns / NS_PER_S
-        pose: Columns3 = 0.0, 0.0, 0.0
-        covariance: list[Column] = [0.0] * 9
-        if previous is None:
-            twist = _over_ground(speeds, track_m)
-        else:
-            x, y, yaw, _, _, _, *covariance, last_left, last_right = columns_of(previous)
-            moved: list[Column] = [left - last_left, right - last_right]
-            if batch.is_measured and self.config.slip_noise:
-                normals = columns_of(batch.noise.normal('slip', batch, 2))
-                moved = [
-                    travel + self.config.slip_noise * sqrt(absolute(travel)) * normal
-                    for travel, normal in zip(moved, normals, strict=True)
-                ]
-            forward, _, turn = _over_ground(moved, track_m)
-            heading = yaw + 0.5 * turn
-            along = cos(heading), sin(heading)
-            chord = forward * sine_ratio(pi * (0.5 * turn / pi))
-            pose = x + chord * along[0], y + chord * along[1], yaw + turn
-            if self.config.slip_noise or previous[:, COVARIANCE].any():  # else it stays 0
-                variance = [self.config.slip_noise**2 * absolute(travel) for travel in moved]
-                covariance = _grown(covariance, forward, along, variance, track_m)
+        out = layout.zeros(len(values))
+        pose, twist, covariance, travel = layout.unpack(out).values()
+        travel[:] = values[:, :2]
+        twist[:] = _over_ground(values[:, 2:], track_m)
+        if previous is not None:
+            last, _, spread, last_travel = layout.unpack(previous).values()
+            moved = travel - last_travel
+            if batch.is_measured and config.slip_noise:
+                slipped = config.slip_noise * np.sqrt(np.abs(moved))
+                moved += slipped * batch.noise.normal('slip', batch, 2)
+            step = _over_ground(moved, track_m)
+            forward, _, turn = step.T
+            heading = last[:, 2] + 0.5 * turn
+            along = np.cos(heading), np.sin(heading)
+            chord = forward * np.sinc(0.5 * turn / np.pi)
+            pose[:] = last + np.stack([chord * along[0], chord * along[1], turn], -1)
+            if config.slip_noise or spread.any():  # else it stays 0
+                variance = config.slip_noise**2 * np.abs(moved)
+                covariance[:] = _grown(spread, forward, along, variance, track_m)
             if batch.is_measured:
-                (elapsed_s,) = columns_of((now_s - batch.state['time_s'][batch.envs])[:, None])
-                twist = forward / elapsed_s, 0.0 / elapsed_s, turn / elapsed_s
-            else:
-                twist = _over_ground(speeds, track_m)
+                twist[:] = step / (now_s - batch.state['time_s'][batch.envs])[:, None]
         batch.state['time_s'][batch.envs] = now_s
-        out = self.return_layout.empty(len(values))
-        write_columns(out, (*pose, *twist, *covariance, left, right))
         return out
 
     def sync_facts(self) -> dict[str, object]:
@@ -266,40 +245,34 @@ def _spatial(planar: Array) -> Array:
     return covariance
 
 
-def _over_ground(sides: Sequence[Column], track_m: float) -> Columns3:
-    """Return (forward, 0, turn) of the travel or speed of both sides."""
-    left, right = sides
-    return 0.5 * (left + right), 0.0, (right - left) / track_m
+def _over_ground(sides: Array, track_m: float) -> Array:
+    """Return (forward, 0, turn) [n, 3] of the travel or speed [n, 2] of both sides."""
+    left, right = sides.T
+    return np.stack([0.5 * (left + right), np.zeros(len(sides)), (right - left) / track_m], -1)
 
 
 def _grown(
-    covariance: Sequence[Column],
-    forward: Column,
-    along: tuple[Column, Column],
-    variance: Sequence[Column],
-    track_m: float,
-) -> list[Column]:
-    """Return the covariance [9] of x, y, yaw after a step of `forward` m.
+    covariance: Array, forward: Array, along: tuple[Array, Array], variance: Array, track_m: float
+) -> Array:
+    """Return the covariance [n, 3, 3] of x, y, yaw after a step of `forward` m [n].
 
-    `along` is cosine and sine of the heading half way, `variance` m^2 that of both sides' travel.
+    `along` is cosine and sine of the heading half way, `variance` m^2 [n, 2] that of both sides'
+    travel.
     """
     cosine, sine = along
     # how x, y, yaw move with an error of the heading before, and with one of either side's travel
-    turn = -forward * sine, forward * cosine, 0.0
+    turn = np.stack([-forward * sine, forward * cosine, np.zeros(len(forward))], -1)
     bend = 0.5 * forward / track_m
-    half_cos, half_sin, bend_cos, bend_sin = 0.5 * cosine, 0.5 * sine, bend * cosine, bend * sine
-    left = half_cos + bend_sin, half_sin - bend_cos, -1.0 / track_m
-    right = half_cos - bend_sin, half_sin + bend_cos, 1.0 / track_m
-    with_yaw = covariance[2::3]
-    by_turn = [part * with_yaw[2] for part in turn]
-    by_left = [part * variance[0] for part in left]
-    by_right = [part * variance[1] for part in right]
-    return [
-        covariance[3 * i + j]
-        + turn[i] * with_yaw[j]
-        + with_yaw[i] * turn[j]
-        + turn[i] * by_turn[j]
-        + (left[i] * by_left[j] + right[i] * by_right[j])
-        for i in range(3)
-        for j in range(3)
-    ]
+    per_side = np.full(len(bend), 1.0 / track_m)
+    left = np.stack([0.5 * cosine + bend * sine, 0.5 * sine - bend * cosine, -per_side], -1)
+    right = np.stack([0.5 * cosine - bend * sine, 0.5 * sine + bend * cosine, per_side], -1)
+    yaw = covariance[:, :, 2]
+
+    def outer(one: Array, other: Array) -> Array:
+        return one[:, :, None] * other[:, None]
+
+    grown: Array = covariance + outer(turn, yaw)
+    grown += outer(yaw, turn)
+    grown += outer(turn, turn * yaw[:, 2:])
+    grown += outer(left, left * variance[:, :1]) + outer(right, right * variance[:, 1:])
+    return grown

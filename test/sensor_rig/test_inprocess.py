@@ -120,6 +120,12 @@ def test_keys_of_the_world_can_be_overridden():
         open_rig('demo', num_envs=0)
 
 
+def test_a_dict_is_a_rig_too():
+    rig = open_rig(PARAMETERS, sync=False, num_envs=2, driver='none')
+    rig.step()
+    assert rig.num_envs == 2 and list(rig.sensors) == list(PARAMETERS['sensors'])
+
+
 def test_a_rig_without_a_world_is_refused(tmp_path):
     file = tmp_path / 'real.yaml'
     file.write_text('/**:\n  ros__parameters:\n    seed: 1\n')

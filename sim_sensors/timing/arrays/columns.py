@@ -6,8 +6,6 @@ arrays with one element. Written over columns it is the same formula, with the s
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -31,20 +29,6 @@ def listed(values: Column) -> list[Any]:
     return found
 
 
-def columns_of(rows: Array) -> Iterable[Column]:
-    """Return the columns of `rows` [n, width], read only."""
-    return rows[0].tolist() if len(rows) == 1 else rows.T
-
-
-def write_columns(out: Array, columns: Iterable[Column]) -> None:
-    """Write `columns` side by side into the rows `out` [n, width]."""
-    if len(out) == 1:
-        out[0] = arrays_holding(out).asarray(tuple(columns))
-    else:
-        for place, column in enumerate(columns):
-            out[:, place] = column
-
-
 def truncated(x: Column) -> Column:
     """Return whole numbers, rounded towards zero."""
     return int(x) if isinstance(x, NUMBER) else arrays_holding(x).astype(x, np.int64)
@@ -61,41 +45,6 @@ def rounded(x: Column) -> Column:
 def real(x: Column) -> Column:
     """Return whole numbers as floats, for use with numbers that are not whole."""
     return float(x) if isinstance(x, NUMBER) else arrays_holding(x).astype(x, np.float64)
-
-
-def sin(x: Column) -> Column:
-    """Return the sine."""
-    return float(np.sin(x)) if isinstance(x, NUMBER) else arrays_holding(x).sin(x)
-
-
-def cos(x: Column) -> Column:
-    """Return the cosine."""
-    return float(np.cos(x)) if isinstance(x, NUMBER) else arrays_holding(x).cos(x)
-
-
-def absolute(x: Column) -> Column:
-    """Return the values without their sign."""
-    found: Column = x.__abs__()  # mypy takes abs() of either for an object
-    return found
-
-
-def sqrt(x: Column) -> Column:
-    """Return the square root."""
-    return math.sqrt(x) if isinstance(x, NUMBER) else arrays_holding(x).sqrt(x)
-
-
-def sine_ratio(x: Column) -> Column:
-    """Return sin(x) / x, which is 1 at 0."""
-    if isinstance(x, NUMBER):
-        return sin(x) / x if x else 1.0
-    xp = arrays_holding(x)
-    x = xp.where(x != 0.0, x, np.finfo(float).eps)
-    return xp.sin(x) / x
-
-
-def exp(x: Column) -> Column:
-    """Return the exponential."""
-    return float(np.exp(x)) if isinstance(x, NUMBER) else arrays_holding(x).exp(x)
 
 
 def larger(a: Column, b: Column) -> Column:

@@ -88,6 +88,8 @@ def test_stable_baselines3_trains() -> None:
         observed, _, done, infos = env.step(np.zeros((4, 2), np.float32))
         for each, info in zip(done, infos, strict=True):
             assert each == ('terminal_observation' in info)
+            assert set(info['senses']) == set(RIG['sensors'])
+            assert info['senses']['tracker']['valid'] and info['senses']['tracker']['age_s'] < 0.04
             ends += each
     assert ends == 4
     model = stable_baselines3.PPO(
@@ -117,9 +119,14 @@ def test_skrl_takes_it_as_it_is() -> None:
 @pytest.mark.timeout(600)
 def test_rsl_rl_trains() -> None:
     pytest.importorskip('rsl_rl')
+    torch = pytest.importorskip('torch')
     from rsl_rl.runners import OnPolicyRunner
 
     env = to_rsl_rl(env_of(AutoresetMode.SAME_STEP))
+    env.episode_length_buf = torch.tensor([0, 3, 8, 9])  # as runners do, to set episodes apart
+    ends = [env.step(torch.zeros(4, 2))[2].tolist() for _ in range(3)]
+    assert ends == [[False, False, False, True], [False, False, True, False], [False] * 4]
+    assert env.episode_length_buf.tolist() == [3, 6, 1, 2]
     runner = OnPolicyRunner(env, RSL, log_dir=None, device='cpu')
     runner.learn(2)
     assert env.episode_length_buf.max() <= env.max_episode_length

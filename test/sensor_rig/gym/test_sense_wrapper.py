@@ -13,6 +13,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from rig_common.errors import RigError
 from sensor_rig.gym import SenseWrapper
+from sim_sensors.world.foreign.attached_world import AttachedWorld
 
 pytest.importorskip('imageio', reason="Gymnasium's MuJoCo environments need imageio")
 
@@ -73,6 +74,36 @@ def test_a_sensor_sees_where_the_environment_is() -> None:
         observed, *_ = env.step(env.action_space.sample())
         bare = env.unwrapped
         np.testing.assert_allclose(observed['tracker'][0], bare.data.qpos[0], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ('keys', 'walked'),
+    [
+        ({'rate_hz': 20.0}, 0),
+        ({'rate_hz': 100.0}, 0),
+        ({'rate_hz': 20.0, 'delay_range_s': [0.01, 0.03]}, 0),
+        ({'rate_hz': 100.0, 'delay_range_s': [0.01, 0.03]}, 4 * 10),
+        ({'rate_hz': 100.0, 'history_length': 3}, 4 * 10),
+    ],
+)
+def test_substeps_are_walked_only_where_a_capture_in_between_is_kept(
+    keys: dict[str, Any], walked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imu = {'type': 'imu', 'mount': {'body': 'torso'}, **keys}
+    env = SenseWrapper(gymnasium.make('Ant-v5'), {'sensors': {'imu': imu}})  # 5 steps of 10 ms
+    steps, walk = [], AttachedWorld._walk
+    monkeypatch.setattr(AttachedWorld, '_walk', lambda self: steps.append(walk(self)))
+    rolled(env, 10)
+    assert walked <= len(steps) <= walked * 5 / 4
+    truth = env.rig.read_ground_truth('imu')
+    assert truth.capture_ns == env.rig.time_ns
+    sensor = mujoco_gyro(env)
+    np.testing.assert_allclose(truth.values[0, 3:6], sensor, atol=0.2)
+
+
+def mujoco_gyro(env: Any) -> Any:
+    """Return the turn rate of the torso that the environment itself has, rad/s in its axes."""
+    return env.unwrapped.data.qvel[3:6]
 
 
 def test_readings_are_late_and_say_how_late() -> None:
