@@ -28,6 +28,8 @@ ALIKE, LEAST_RATIO = 0.05, 2.3
 """How far the sums of two spacings may differ in a pattern; a gate makes one and two periods."""
 GAP = 20.0
 """Usual steps from which on a gap is where a pattern may begin anew."""
+STEADIER = 0.5
+"""Range of the spacings in the parts, of that in the whole."""
 PARTS = 5
 """Parts of a recording, in each of which both sources must be."""
 APART = 5.0
@@ -154,6 +156,15 @@ def _in_turn(split: Flags) -> bool:
     return share >= LEAST and float((split[1:] != split[:-1]).mean()) > TURNS * share
 
 
+def _steadier(line: TimeLine, split: Flags) -> bool:
+    """Return whether both parts are far more even than the whole: else it is one that jitters."""
+    whole, one, other = (
+        float(np.ptp(np.percentile(np.diff(np.sort(line.stamps_ns[part])), (15, 85))))
+        for part in (split | True, split, ~split)
+    )
+    return max(one, other) < STEADIER * whole
+
+
 def _all_along(line: TimeLine, split: Flags) -> bool:
     """Return whether both sources are there in every part of the recording."""
     parts = (line.since_s / max(line.span_s, 1e-9) * PARTS).astype(int).clip(0, PARTS - 1)
@@ -191,7 +202,7 @@ def _by_comb(line: TimeLine) -> Flags | None:
                     continue
                 split = np.zeros(line.count, bool)
                 split[order] = np.concatenate(chains)
-                if _in_turn(split) and _all_along(line, split):
+                if _in_turn(split) and _all_along(line, split) and _steadier(line, split):
                     return split
     return None
 

@@ -129,7 +129,7 @@ class TimeLine:
     def gaps(self) -> list[Event]:
         """Spacings of stamps that have room for frames, while arrivals waited as long.
 
-        By order of stamps: what comes late is not missing.
+        By order of stamps: what comes late is not missing, and what was held up follows fast.
         """
         period_s = self.period_s
         if not period_s:
@@ -148,6 +148,7 @@ class TimeLine:
         return [
             Event(int(arrivals[i + 1]), float(steps[i]), int(stamps[i + 1]))
             for i in np.flatnonzero(gap)
+            if _stays_behind(steps[i:] - period_s, period_s)
         ]
 
     @cached_property
@@ -190,6 +191,12 @@ class TimeLine:
             DelayBlock(int(self.arrivals_ns[first]), float(rising[first]), float(middle_s))
             for first, middle_s in zip(starts.tolist(), middles.tolist(), strict=True)
         ]
+
+
+def _stays_behind(excess_s: Floats, period_s: float) -> bool:
+    """Return whether what follows a gap does not make up for half of it by coming faster."""
+    soon = 10 + 4 * round(float(excess_s[0]) / period_s)
+    return float(np.cumsum(excess_s[:soon]).min()) > 0.5 * float(excess_s[0])
 
 
 def robust_sigma(values: Floats) -> float:

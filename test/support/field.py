@@ -111,6 +111,35 @@ class Robot:
         return search(self.records())[1]
 
 
+def mild(seed: int) -> Robot:
+    """Return a sound robot of any topics: 5 to 400 Hz, jitter, held-up messages, odd lengths."""
+    robot = Robot(seed, seconds=0.1)
+    random = robot.random
+    robot.seconds = float(random.choice([3.0, 7.0, 20.0, 45.0]))
+    robot.streams = {}
+    for number in range(random.integers(2, 7)):
+        rate_hz = float(np.exp(random.uniform(np.log(5.0), np.log(400.0))))
+        jitter_ms = min(random.uniform(0.05, 0.25) / rate_hz * 1e3, random.choice([0.3, 1.0, 3.0]))
+        by_host = bool(random.random() < 0.35)
+        stream = robot.stream(
+            str(random.choice([IMU, CLOUD, IMAGE, ODOM])),
+            rate_hz,
+            random.uniform(0.5, 60.0),
+            jitter_ms,
+            by_host=by_host,
+        )
+        count = len(stream.stamps)
+        held = np.where(random.random(count) < 0.005, random.exponential(5e6, count), 0.0)
+        apart = 20_000 * np.arange(count)
+        late = stream.arrivals + held.astype(np.int64) - apart
+        held_up = np.maximum.accumulate(late) + apart - stream.arrivals
+        stream.arrivals = stream.arrivals + held_up
+        jitter_ns = random.normal(0.0, min(0.02 / rate_hz, 1e-3), count) * 1e9
+        stream.stamps = stream.stamps + (held_up if by_host else jitter_ns.astype(np.int64))
+        robot.streams[f'/topic{number}'] = stream
+    return robot
+
+
 def with_times_of(bag: Path, seed: int) -> Robot:
     """Return the robot with the times of a real recording, so far as this has such topics.
 

@@ -114,6 +114,12 @@ def test_a_sound_robot_has_nothing_but_its_host_stamps(seed: int) -> None:
     assert {each.code for each in Robot(seed).findings()} <= {'host_stamps'}
 
 
+@pytest.mark.parametrize('seed', range(20))
+def test_a_sound_robot_of_any_topics_has_nothing_wrong(seed: int) -> None:
+    findings = field.mild(seed).findings()
+    assert not [each.sentence for each in findings if each.severity > Severity.INFO]
+
+
 def test_no_sentence_has_a_number_that_nobody_can_read() -> None:
     for fault, *_ in CASES:
         robot = Robot(2)
