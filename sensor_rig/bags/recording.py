@@ -67,7 +67,8 @@ class Recording:
             if opener is not None:
                 self._files.append(_made(path, opener))
             self._open_files(paths)
-            self._files += [_made(each, partial(trajectory_file, each)) for each in trajectories]
+            for each in trajectories:
+                self._add(_made(each, partial(trajectory_file, each)))
             self._join()
             if self._problems and not sum(each.msgcount for each in self.connections):
                 raise RigError(f'{self._unreadable()}: {"; ".join(self._problems[:3])}')
@@ -135,6 +136,18 @@ class Recording:
                 (receive_ns, own[number], raw, publish_ns)
                 for receive_ns, number, raw, publish_ns in block
             ]
+
+    def _add(self, trajectory: MadeFile) -> None:
+        """Take a trajectory beside the recording, which must have times of the recording."""
+        start_ns, end_ns = self.start_ns, self.end_ns
+        if trajectory.end_ns < start_ns or trajectory.start_ns > end_ns:
+            raise RigError(
+                f'{trajectory.path} has no time in common with {self._path}: its poses are from '
+                f'{trajectory.start_ns / 1e9:.3f} to {trajectory.end_ns / 1e9:.3f} s, the '
+                f'recording was received from {start_ns / 1e9:.3f} to {end_ns / 1e9:.3f} s; its '
+                f'times should be on the clock of the recording'
+            )
+        self._files.append(trajectory)
 
     def _tell(self, problem: str) -> None:
         self._problems.append(problem)

@@ -21,8 +21,7 @@ HELP = 'write offsets, rotations and noise in the words of another tool'
 EPILOG = """examples:
   rig export --list                                      the tools, and what each means
   rig export drive/ --to kalibr --rig robot.yaml         print the files
-  rig export drive/ --to fast_lio vins --out calib/      write them into a folder
-  rig export drive_synced/ --to px4                      from the report of a sync"""
+  rig export drive/ --to fast_lio vins --out calib/      write them into a folder"""
 VERSION = 1
 
 
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='IN',
         nargs='?',
         type=Path,
-        help='a recording, or the folder or report.json of a "rig sync"',
+        help='a recording',
     )
     parser.add_argument('--to', nargs='+', metavar='TOOL', default=[], help='see --list')
     parser.add_argument('--list', action='store_true', help='list the tools and their conventions')
@@ -48,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--extrinsics',
         metavar='FILE',
         type=Path,
-        help='YAML: input to [x, y, z], m: where it is in the IMU frame; else a gap is marked',
+        help='YAML: input to [x, y, z], m: where it is in the IMU frame; without it /tf_static of '
+        'the recording says so, else a gap is marked',
     )
     parser.add_argument(
         '--out', metavar='FOLDER', type=Path, help='write files, do not print them'

@@ -125,7 +125,7 @@ def _pose(key: str, camera: KnownSensor, *, inverse: bool) -> list[str]:
     rows = _transform(camera, inverse=inverse)
     if rows is None:
         return _pose_gap(key, camera, '  ', inverse=inverse)
-    note = f'  # {rotation_note(camera)}; translation as given'
+    note = f'  # {rotation_note(camera)}; translation from {camera.position_source}'
     return [note, f'  {key}:', *(f'  - {row}' for row in rows_text(rows))]
 
 
@@ -133,8 +133,8 @@ def _pose_gap(key: str, camera: KnownSensor, indent: str, *, inverse: bool) -> l
     rotation = camera.rotation()
     lines = []
     if camera.position_m is None:
-        lines.append(gap(key, f'the position of {camera.name} in the IMU frame was not given '
-                         '(--extrinsics)', indent))  # fmt: skip
+        lines.append(gap(key, f'the position of {camera.name} in the IMU frame is neither in '
+                         '/tf_static nor given (--extrinsics)', indent))  # fmt: skip
     if rotation is None:
         lines.append(gap(key, f'the rotation of {camera.name} is not known', indent))
     else:
@@ -159,7 +159,8 @@ def _opencv_pose(key: str, camera: KnownSensor, *, inverse: bool) -> list[str]:
     if rows is None:
         return _pose_gap(key, camera, '', inverse=inverse)
     return [
-        f'# {camera.name} to the IMU: {rotation_note(camera)}; translation as given',
+        f'# {camera.name} to the IMU: {rotation_note(camera)}; '
+        f'translation from {camera.position_source}',
         f'{key}: !!opencv-matrix',
         '   rows: 4',
         '   cols: 4',

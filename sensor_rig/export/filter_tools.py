@@ -33,7 +33,8 @@ def px4(known: Knowledge) -> dict[str, str]:
     imu = known.require_imu('PX4')
     lines = [
         '# EKF2_*_DELAY in ms: t_imu = t_stamp - value, where both are stamps of one capture.',
-        '# PX4 takes 0 to 300 ms and, for most of them, a restart.',
+        '# PX4 takes 0 to 300 ms and, for most of them, a restart. Since March 2026 it calls '
+        'EKF2_GPS_DELAY SENS_GPS0_DELAY.',
     ]
     taken: dict[str, KnownSensor] = {}
     for sensor in known.sensors.values():

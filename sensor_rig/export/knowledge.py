@@ -49,6 +49,7 @@ class KnownSensor:
     quat_declared: bool = False
     position_m: Triple | None = None
     """Of its origin in the IMU's frame; None where nobody gave it."""
+    position_source: str = ''
     latency_s: float = nan
     """From stamp to arrival, 99th percentile."""
     jitter_s: float = nan

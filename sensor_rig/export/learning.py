@@ -1,28 +1,27 @@
-"""What an export knows, from a recording or from the report of a sync."""
+"""What an export knows, from a recording and from what people give."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import yaml
 
-from rig_common.cdr import CdrError, read_stamp_ns
+from rig_common.arrays import Floats
+from rig_common.cdr import CdrError, Reader, read_stamp_ns
 from rig_common.errors import RigError, why
-from rig_common.jsonable import JsonObject
-from rig_common.msgs.decode import Intrinsics, read_camera_info, read_imu
-from rig_common.quaternions import Quaternion
+from rig_common.msgs.decode import Intrinsics, read_camera_info, read_imu, read_transforms
+from rig_common.quaternions import Quaternion, matrix_from_wxyz
 from rig_common.validation import hint
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.correct.clocks import LearnedRecording, learn_recording
 from sensor_rig.correct.followers import find_followers
-from sensor_rig.export.knowledge import IMU, LIDARS, ImuNoise, Knowledge, KnownSensor, Triple
-from sensor_rig.syncing.bag_sync import REPORT_DATA
+from sensor_rig.export.knowledge import LIDARS, ImuNoise, Knowledge, KnownSensor, Triple
 from sync_engine.config import SyncConfig
 from sync_engine.cues.mounting import MountingStatus
 
@@ -39,15 +38,9 @@ def knowledge_of(
     sidecar: Path | None,
     advance: Callable[[float], None],
 ) -> Knowledge:
-    """Return what is known of `source`: a recording, or the folder or report.json of a sync."""
-    report = source / REPORT_DATA if source.is_dir() else source
-    if report.name.endswith('.json') and report.exists() and sync is None:
-        return _from_report(report)
+    """Return what is known of a recording."""
     with BagReader(source, sidecar) as bag:
         return _from_recording(bag, learn_recording(bag, sync, advance))
-
-
-# ---- a recording --------------------------------------------------------------------------------
 
 
 def _from_recording(bag: BagReader, learned: LearnedRecording) -> Knowledge:
@@ -80,7 +73,7 @@ def _from_recording(bag: BagReader, learned: LearnedRecording) -> Knowledge:
         str(bag.path), bag.duration_s, sensors, config.reference_sensor_id, imu,
         _noise_at_rest(bag, sensors[imu]) if imu in sensors else ImuNoise(),
     )  # fmt: skip
-    return _with_phases(_with_intrinsics(found, bag, learned), times)
+    return _with_phases(_with_intrinsics(_with_mounts(found, bag), bag, learned), times)
 
 
 class _Mounting(NamedTuple):
@@ -170,6 +163,42 @@ def _circular_median(values_s: np.ndarray[Any, np.dtype[np.float64]], period_s: 
     return found + period_s if found < -0.1 * period_s else found
 
 
+def _with_mounts(known: Knowledge, bag: BagReader) -> Knowledge:
+    """Add where /tf_static says that sensors are in the IMU's frame."""
+    steps: dict[str, tuple[str, Floats]] = {}
+    for message in bag.messages([name for name in bag.topics if name.endswith('tf_static')]):
+        with suppress(CdrError):
+            for each in read_transforms(message.raw):
+                x, y, z, w = each.rotation_xyzw
+                step = np.eye(4)
+                step[:3, :3], step[:3, 3] = matrix_from_wxyz([w, x, y, z]), each.translation_m
+                steps[each.child_frame_id.strip('/')] = each.frame_id.strip('/'), step
+
+    def pose_of(topic: str) -> tuple[str, str, Floats]:
+        """Return the frame of a topic's messages, its root, and its pose there."""
+        start, pose = '', np.eye(4)
+        for message in islice(bag.messages([topic]), 1):
+            with suppress(CdrError):
+                start = Reader(message.raw).header()[1].strip('/')
+        root = start
+        for _ in range(len(steps)):  # a tree; a ring ends here, too
+            if root in steps:
+                root, step = steps[root]
+                pose = step @ pose
+        return start, root, pose
+
+    if not known.imu or not steps:
+        return known
+    imu_frame, imu_root, imu_pose = pose_of(known.sensors[known.imu].topic)
+    sensors = dict(known.sensors)
+    for name, sensor in known.sensors.items():
+        frame, root, pose = pose_of(sensor.topic)
+        if root == imu_root and frame != imu_frame:
+            x, y, z = (np.linalg.inv(imu_pose) @ pose)[:3, 3].tolist()
+            sensors[name] = replace(sensor, position_m=(x, y, z), position_source='/tf_static')
+    return replace(known, sensors=sensors)
+
+
 def _with_intrinsics(known: Knowledge, bag: BagReader, learned: LearnedRecording) -> Knowledge:
     """Add what the camera_info of each camera says."""
     owners = {**find_followers(bag, learned.names).topics}
@@ -228,57 +257,6 @@ def with_declared_noise(known: Knowledge, sensors: Mapping[str, Any]) -> Knowled
     return replace(known, noise=noise)
 
 
-# ---- the report of a sync -----------------------------------------------------------------------
-
-
-def _from_report(file: Path) -> Knowledge:
-    try:
-        document: JsonObject = json.loads(file.read_text(encoding='utf-8'))
-        sensors = {name: _reported(name, about) for name, about in document['sensors'].items()}
-        reference, duration_s = str(document['reference']), float(document['duration_s'])
-    except OSError as error:
-        raise RigError(f'cannot read {file}: {why(error)}') from None
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise RigError(f'{file} is not the report.json of a sync') from None
-    imu = next((name for name, each in sensors.items() if each.type_name == IMU), '')
-    if imu and imu != reference:  # sigmas are against the reference: told against the IMU
-        base = sensors[imu]
-        sensors = {
-            name: replace(each, sigma_s=base.sigma_s if name == reference else float(
-                np.hypot(each.sigma_s, base.sigma_s)))
-            for name, each in sensors.items()
-        }  # fmt: skip
-    return Knowledge(str(file), duration_s, sensors, reference, imu)
-
-
-def _reported(name: str, about: JsonObject) -> KnownSensor:
-    last = about['last']
-    rows = [row for row in about['offset'] if None not in row[:2]]
-    ahead_s, drift_ppm = (0.0 if last else np.nan), np.nan
-    if rows:
-        table = np.array([row[:2] for row in rows], float)
-        ahead_s = float(np.median(table[:, 1])) / 1e3
-        if len(table) > 10 and np.ptp(table[:, 0]) >= 10.0:
-            drift_ppm = float(np.polyfit(table[:, 0], table[:, 1], 1)[0]) * 1e3
-    mounting = about.get('mounting')
-    rotated = mounting is not None and mounting.get('axis_imu') is None and (
-        mounting['observable'] or mounting['source'] == 'declared')  # fmt: skip
-    sigma_ms = last.get('sigma_ms') if last else None
-    return KnownSensor(
-        name,
-        str(about['topic']),
-        str(about['type']),
-        float(about.get('rate_hz') or 0.0),
-        ahead_s,
-        np.inf if sigma_ms is None else float(sigma_ms) / 1e3,
-        str(last.get('state', 'unobservable')) if last else 'unobservable',
-        drift_ppm,
-        quat_wxyz=tuple(mounting['quat_wxyz']) if mounting and rotated else None,
-        quat_sigma_deg=float(mounting['sigma_deg']) if mounting and rotated else np.nan,
-        quat_declared=bool(mounting and mounting['source'] == 'declared'),
-    )
-
-
 # ---- what people give ---------------------------------------------------------------------------
 
 
@@ -300,7 +278,11 @@ def with_positions(known: Knowledge, file: Path) -> Knowledge:
         if name not in sensors:
             raise RigError(f'{file} names {name}, which is no input; '
                            f'{hint(str(name), list(sensors), "inputs are")}')  # fmt: skip
-        sensors[name] = replace(sensors[name], position_m=_position(given, f'{file}: {name}'))
+        sensors[name] = replace(
+            sensors[name],
+            position_m=_position(given, f'{file}: {name}'),
+            position_source='--extrinsics',
+        )
     return replace(known, sensors=sensors)
 
 

@@ -120,8 +120,8 @@ def _extrinsics(
 ) -> list[str]:
     lines = []
     if lidar.position_m is None:
-        lines.append(gap(translation_key, f'the position of {lidar.name} in the IMU frame was not '
-                         'given (--extrinsics)', indent))  # fmt: skip
+        lines.append(gap(translation_key, f'the position of {lidar.name} in the IMU frame is '
+                         'neither in /tf_static nor given (--extrinsics)', indent))  # fmt: skip
     rotation = lidar.rotation()
     if rotation is None:
         return [*lines, gap(rotation_key, f'the rotation of {lidar.name} is not known', indent)]
@@ -129,7 +129,8 @@ def _extrinsics(
         place = [float(value) for value in lidar.position_m]
         if not to_imu:
             place = (-rotation.T @ place).tolist()
-        lines.append(f'{indent}{translation_key}: {rows_text([place])[0]}')
+        source = f'   # from {lidar.position_source}'
+        lines.append(f'{indent}{translation_key}: {rows_text([place])[0]}{source}')
     turned = rotation if to_imu else rotation.T
     values = ', '.join(text.strip('[]') for text in rows_text(turned.tolist()))
     return [*lines, f'{indent}# {rotation_note(lidar)}', f'{indent}{rotation_key}: [{values}]']

@@ -29,7 +29,8 @@ TOOLS: dict[str, Tool] = {
     'kalibr': Tool(
         'Kalibr',
         'timeshift_cam_imu, s: t_imu = t_cam + value',
-        'ethz-asl/kalibr: kalibr_imu_camera_calibration/icc_sensors.py',
+        'ethz-asl/kalibr: aslam_offline_calibration/kalibr/python/'
+        'kalibr_imu_camera_calibration/IccSensors.py',
         camera_tools.kalibr,
     ),
     'openvins': Tool(
@@ -77,7 +78,8 @@ TOOLS: dict[str, Tool] = {
     ),
     'px4': Tool(
         'PX4',
-        'EKF2_GPS_DELAY, _EV_, _BARO_, _MAG_, _RNG_, ms: t_imu = t_stamp - value, 0 to 300',
+        'EKF2_GPS_DELAY (SENS_GPS0_DELAY since 2026), _EV_, _BARO_, _MAG_, _RNG_, ms: '
+        't_imu = t_stamp - value, 0 to 300',
         'PX4/PX4-Autopilot: src/modules/ekf2/EKF/estimator_interface.cpp',
         filter_tools.px4,
     ),

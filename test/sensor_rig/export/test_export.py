@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,9 @@ from rig_common.msgs.decode import Intrinsics
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main
 from sensor_rig.export.knowledge import ImuNoise, Knowledge, KnownSensor
+from sensor_rig.export.learning import knowledge_of
 from sensor_rig.export.tools import TOOLS
+from sensor_rig.rigfile import load_rig
 
 CAPTURE_S = 1000.0
 AHEAD_S = {'imu': 0.012, 'left': -0.037, 'right': -0.036, 'lidar': -0.085, 'gps': 0.122,
@@ -194,6 +195,19 @@ def record(path: Path) -> Path:
     with BagWriter(path) as writer:
         for name in ('imu', 'lidar', 'rear', 'gps'):
             writer.add_topic(f'/{name}', f'sensor_msgs/msg/{TYPES[name]}')
+        writer.add_topic('/tf_static', 'tf2_msgs/msg/TFMessage')
+        half = 0.5**0.5
+        writer.write(
+            '/tf_static',
+            10**18,
+            msgs.tf_message(
+                [
+                    msgs.Transform(0, 'base', 'imu', (0.1, 0.0, 0.2), (0.0, 0.0, half, half)),
+                    msgs.Transform(0, 'base', 'mast', (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)),
+                    msgs.Transform(0, 'mast', 'rear', (-0.4, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)),
+                ]
+            ),
+        )
         for t, topic, raw in sorted(events, key=lambda event: event[0]):
             writer.write(topic, round((1e9 + t) * 1e9), raw)
     return path
@@ -250,16 +264,12 @@ def test_clouds_that_belong_together_match_in_autoware(exported: Path) -> None:
     assert all(0.0005 < each < 0.003 for each in matching['lidar_timestamp_noise_window'])
 
 
-def test_the_report_of_a_sync_is_enough(
-    exported: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    drive, rig = str(exported / 'drive'), str(exported / 'robot.yaml')
-    assert main(['sync', drive, str(exported / 'synced'), '--rig', rig]) == 0
-    capsys.readouterr()
-    assert main(['export', str(exported / 'synced'), '--to', 'fast_lio', '--json']) == 0
-    told = json.loads(capsys.readouterr().out)
-    value_s = parsed(told['files']['fast_lio.yaml'])['common']['time_offset_lidar_to_imu']
-    assert value_s == pytest.approx(0.097, abs=1.5e-3)
+def test_positions_come_from_tf_static_where_it_connects_the_frames(exported: Path) -> None:
+    """In the frame of the IMU, which is turned to the left; a GNSS in another tree has none."""
+    known = knowledge_of(exported / 'drive', load_rig(exported / 'robot.yaml').sync, None, lambda n: None)
+    assert known.sensors['rear'].position_m == pytest.approx((0.0, 0.5, 0.8))
+    assert known.sensors['rear'].position_source == '/tf_static'
+    assert known.sensors['gps'].position_m is known.sensors['imu'].position_m is None
 
 
 @pytest.mark.parametrize(
