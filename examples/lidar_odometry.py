@@ -237,7 +237,7 @@ def compare(args: argparse.Namespace, folder: Path) -> tuple[dict[str, Compared]
     rig = load_rig(args.rig)
     clean = args.recording or recorded(rig, folder / 'clean', args.seconds)
     truth_topic = args.truth or ('' if args.recording else '/body/odom')
-    degrade_recording(clean, folder / 'degraded', rig)
+    degrade_recording(clean, folder / 'degraded', rig, storage='mcap')
     places = {
         'clean': (clean, ''),
         'degraded': (folder / 'degraded', ''),

@@ -74,19 +74,28 @@ class BagReader:
         path: str | Path,
         sidecar: Path | None = None,
         trajectories: Sequence[Path] = (),
+        *,
+        keep_seq: bool = False,
     ) -> None:
         """Open a recording; of one that is damaged everything is read that is whole.
 
         With a `sidecar` its messages come with corrected stamps. `trajectories` are read beside
-        it, each as a topic.
+        it, each as a topic. `keep_seq` is for whoever writes a ROS 1 bag again: the `seq` that its
+        headers have and ROS 2 has not, 4 bytes, comes behind the CDR of each message.
         """
+        self._keep_seq = keep_seq
         self.path = Path(path)
         self._sidecar = None if sidecar is None else load_sidecar(sidecar)
         self.problems: list[str] = []
         """What is missing, and why: a sentence each. `messages` may find more. Whoever writes a
         result all the same says them and ends with exit code 1."""
         self._recording = Recording(self.path, self._miss, trajectories)
-        self._ros1 = None if self._recording.is_ros2 else Ros1Types(self._recording.types)
+        self.ros1 = (
+            None
+            if self._recording.is_ros2
+            else Ros1Types(self._recording.types, self._recording.connections)
+        )
+        """The types of a ROS 1 bag; None for a recording of ROS 2."""
         self.topics = self._topics()
         self.message_count = sum(each.msgcount for each in self._recording.connections)
         self.start_ns = self.end_ns = 0
@@ -132,7 +141,7 @@ class BagReader:
         new = tuple.__new__  # half the cost of Recorded()
         try:
             for block in self._recording.blocks(wanted):
-                if self._ros1 is not None:
+                if self.ros1 is not None:
                     block = [*self._as_cdr(block, wanted)]
                 found.update(map(itemgetter(1), block))
                 taken = [
@@ -156,10 +165,12 @@ class BagReader:
     def _as_cdr(self, block: list[Message], wanted: Mapping[int, Connection]) -> Iterator[Message]:
         """Yield messages as ROS 2 has them, without those that are none of their type."""
         for receive_ns, number, raw, _ in block:
-            connection = wanted[number]
-            if self._ros1 is not None and not isinstance(connection.owner, MadeFile):
+            connection, keeps = wanted[number], self._keep_seq
+            kind = connection.msgtype
+            if self.ros1 is not None and not isinstance(connection.owner, MadeFile):
                 try:
-                    raw = self._ros1.to_cdr(connection.msgtype, raw)
+                    seq = raw[:4] if keeps and self.ros1.starts_with_header(kind) else b''
+                    raw = self.ros1.to_cdr(kind, raw) + seq
                 except Exception:  # whatever the made converter meets in bytes that are no message
                     continue
             yield receive_ns, number, raw, 0
@@ -185,7 +196,7 @@ class BagReader:
 
     def _topics(self) -> dict[str, BagTopic]:
         """Return the topics; of one that was recorded with several types, its commonest."""
-        types = self._recording.types if self._ros1 is None else self._ros1.store
+        types = self._recording.types if self.ros1 is None else self.ros1.store
         topics: dict[str, BagTopic] = {}
         counts: dict[str, Counter[str]] = {}
         for connection in self._recording.connections:
@@ -199,8 +210,8 @@ class BagReader:
                 continue
             definition = (
                 definition_of(connection, types)
-                if self._ros1 is None
-                else self._ros1.definition(connection.msgtype)
+                if self.ros1 is None
+                else self.ros1.definition(connection.msgtype)
             )
             topics[connection.topic] = BagTopic(
                 connection.topic,
@@ -223,4 +234,4 @@ class BagReader:
 
     def _type_of(self, connection: Connection) -> str:
         type_name: str = connection.msgtype
-        return type_name if self._ros1 is None else self._ros1.name_of(type_name)
+        return type_name if self.ros1 is None else self.ros1.name_of(type_name)

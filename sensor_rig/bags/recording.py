@@ -76,6 +76,8 @@ class Recording:
             self.close()
             raise
         self.note = {} if self._metadata is None else self._metadata.note
+        for file in self._files:
+            self.note.update(file.note if isinstance(file, Ros1File) else {})
         self.types = types_of(self.connections, is_ros2=self.is_ros2)
 
     @property

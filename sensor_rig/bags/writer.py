@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from rosbags.interfaces import Connection, Qos
+from rosbags.rosbag1 import WriterError as Ros1WriterError
 from rosbags.rosbag2 import (
     CompressionFormat,
     CompressionMode,
@@ -20,12 +21,15 @@ from rosbags.typesys import Stores, get_typestore
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sensor_rig.bags.connections import usual_qos
+from sensor_rig.bags.files import ROS1
 from sensor_rig.bags.quick_mcap import QuickWriter
+from sensor_rig.bags.ros1 import Ros1Types, Ros1Writer
 
 if TYPE_CHECKING:
-    from sensor_rig.bags.reader import BagTopic
+    from sensor_rig.bags.reader import BagReader, BagTopic
 
-Storage = Literal['mcap', 'sqlite3']
+Storage = Literal['mcap', 'sqlite3', 'bag']
+"""`bag` is that of ROS 1, for what is made of one."""
 STORAGES: tuple[Storage, ...] = ('mcap', 'sqlite3')
 
 URI_SIGNS = frozenset('?#%')
@@ -43,8 +47,14 @@ class BagWriter:
     """A new recording. Topics are added when they are first known, messages as they come."""
 
     def __init__(
-        self, path: str | Path, storage: Storage = 'mcap', *, compress: bool = False
+        self,
+        path: str | Path,
+        storage: Storage = 'mcap',
+        *,
+        compress: bool = False,
+        ros1: Ros1Types | None = None,
     ) -> None:
+        """Make a folder, or, with the types of another one, a ROS 1 bag."""
         self.path = Path(path)
         self._types = get_typestore(Stores.ROS2_KILTED)
         self._connections: dict[str, Connection] = {}
@@ -55,20 +65,52 @@ class BagWriter:
                 f'{path} has one of {" ".join(sorted(URI_SIGNS))} in its name, so '
                 f'sqlite cannot write there; choose another name, or mcap'
             )
+        self._writer: QuickWriter | Ros1Writer
         try:
-            self._writer = QuickWriter(
-                self.path, version=BAG_VERSION, storage_plugin=StoragePlugin[storage.upper()]
-            )
-            if compress:
-                mode = CompressionMode.STORAGE if storage == 'mcap' else CompressionMode.MESSAGE
-                self._writer.set_compression(mode, CompressionFormat.ZSTD)
+            if ros1 is not None:
+                self._writer = Ros1Writer(self.path, ros1)
+                if compress:
+                    self._writer.set_compression(Ros1Writer.CompressionFormat.LZ4)
+            else:
+                plugin = StoragePlugin[storage.upper()]
+                self._writer = QuickWriter(self.path, version=BAG_VERSION, storage_plugin=plugin)
+                if compress:
+                    mode = (
+                        CompressionMode.STORAGE if storage == 'mcap' else CompressionMode.MESSAGE
+                    )
+                    self._writer.set_compression(mode, CompressionFormat.ZSTD)
             self._writer.open()
-        except WriterError:
+        except (WriterError, Ros1WriterError):
             raise RigError(
                 f'{self.path} exists already; choose another name or remove it first'
             ) from None
         except OSError as error:
             raise RigError(f'cannot write a recording to {self.path}: {error.strerror}') from None
+
+    @classmethod
+    def like(
+        cls, bag: BagReader, path: str | Path, storage: Storage | None, *, compress: bool
+    ) -> BagWriter:
+        """Begin what is made of a recording: the same kind of file, unless `storage` says it."""
+        if storage is None and bag.ros1 is not None:
+            storage = 'bag'
+        if storage != 'bag':
+            return cls(path, storage or 'mcap', compress=compress)
+        if bag.ros1 is None:
+            raise RigError(f'{bag.path} is no ROS 1 bag, so it cannot be stored as one; take mcap')
+        if not str(path).endswith(ROS1):
+            raise RigError(
+                f'{bag.path} is a ROS 1 bag, and so is what is made of it: end {path} in {ROS1}, '
+                f'or choose --storage mcap'
+            )
+        return cls(path, storage, compress=compress, ros1=bag.ros1)
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        if self.path.is_dir():
+            shutil.rmtree(self.path, ignore_errors=True)
+        else:
+            self.path.unlink(missing_ok=True)
 
     def __enter__(self) -> BagWriter:
         return self
@@ -95,6 +137,10 @@ class BagWriter:
         """
         if topic in self._connections:
             return
+        self.counts[topic] = 0
+        if isinstance(self._writer, Ros1Writer):
+            self._connections[topic] = self._writer.add_topic(topic, type_name)
+            return
         known = type_name in self._types.fielddefs
         if not known and definition is None:
             raise RigError(f'{topic} has the type {type_name}, of which no definition is known')
@@ -107,7 +153,6 @@ class BagWriter:
             rihs01=digest,
             offered_qos_profiles=qos or usual_qos(topic),
         )
-        self.counts[topic] = 0
 
     def add_topic_like(self, topic: BagTopic) -> None:
         """Announce a topic as another recording has it: type, definition, QoS."""

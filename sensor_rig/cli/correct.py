@@ -60,7 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='take the jitter out of stamps that were written on arrival, too',
     )
     parser.add_argument(
-        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
+        '--storage',
+        choices=('mcap', 'sqlite3', 'bag'),
+        help='how OUT is stored (bag for a ROS 1 bag, else mcap)',
     )
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
     add_json_argument(parser)

@@ -39,7 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--rig', required=True, metavar='FILE', help='a rig file with a streams: section'
     )
     parser.add_argument(
-        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
+        '--storage',
+        choices=('mcap', 'sqlite3', 'bag'),
+        help='how OUT is stored (bag for a ROS 1 bag, else mcap)',
     )
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
     parser.add_argument(

@@ -7,7 +7,6 @@ Two passes: the first learns the clocks of all inputs, as `rig sync` does, the s
 
 from __future__ import annotations
 
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,7 +91,7 @@ def correct_recording(
     options: CorrectOptions | None = None,
     *,
     sidecar: Path | None = None,
-    storage: Storage = 'mcap',
+    storage: Storage | None = None,
     compress: bool = False,
     advance: Advance = lambda count: None,
 ) -> CorrectResult:
@@ -104,17 +103,17 @@ def correct_recording(
     made.
     """
     options = options or CorrectOptions()
-    with BagReader(source) as bag:
+    with BagReader(source, keep_seq=storage in (None, 'bag')) as bag:
         job = BagCorrect(bag, options, load_sidecar(sidecar) if sidecar else None)
         if not job.already:
             with BagReader(source, sidecar) as learned:
                 job.learn(learned, sync, advance)
-        writer = BagWriter(target, storage, compress=compress)
+        writer = BagWriter.like(bag, target, storage, compress=compress)
         try:
             with writer:
                 job.run(writer, advance)
         except BaseException:
-            shutil.rmtree(target, ignore_errors=True)  # nothing half done is left
+            writer.discard()  # nothing half done is left
             raise
         return CorrectResult(
             Path(source), Path(target), options, job.reference, job.already, job.streams,

@@ -5,7 +5,6 @@ result = degrade_recording('drive', 'drive_late', load_rig('faults.yaml'))
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -68,7 +67,7 @@ class DegradeResult:
             'version': VERSION,
             'input': str(self.source),
             'output': str(self.target),
-            'fates': str(self.target / FATES),
+            'fates': str(fates_of(self.target)),
             'seed': self.seed,
             'problems': self.problems,
             'notes': self.notes,
@@ -82,7 +81,7 @@ def degrade_recording(
     target: str | Path,
     rig: RigConfig,
     *,
-    storage: Storage = 'mcap',
+    storage: Storage | None = None,
     compress: bool = False,
     advance: Callable[[float], None] = lambda count: None,
 ) -> DegradeResult:
@@ -93,15 +92,15 @@ def degrade_recording(
     """
     if not rig.streams:
         raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
-    with BagReader(source) as bag:
+    with BagReader(source, keep_seq=storage in (None, 'bag')) as bag:
         job = BagDegrade(bag, rig)
-        writer = BagWriter(target, storage, compress=compress)
+        writer = BagWriter.like(bag, target, storage, compress=compress)
         try:
             with writer:
                 job.run(writer, advance)
         except (KeyboardInterrupt, RigError) as error:
             if isinstance(error, KeyboardInterrupt) or not any(writer.counts.values()):
-                shutil.rmtree(target, ignore_errors=True)  # nothing half done is left
+                writer.discard()  # nothing half done is left
             raise
         problems = bag.problems
     require_balance(job.session.accounts)
@@ -223,7 +222,7 @@ class BagDegrade:
     def run(self, writer: BagWriter, advance: Callable[[float], None]) -> None:
         """Write the degraded recording."""
         self._announce(writer)
-        with (writer.path / FATES).open('w', newline='', encoding='utf-8') as file:
+        with fates_of(writer.path).open('w', newline='', encoding='utf-8') as file:
             file.write(','.join(FATES_COLUMNS) + '\n')
             self.session.on_fates = lambda rows: file.writelines(
                 [
@@ -263,6 +262,11 @@ class BagDegrade:
                 for topic, arrival_ns, raw, publish_ns in arrived
             ]
         writer.write_all(arrived)
+
+
+def fates_of(target: Path) -> Path:
+    """Return the table of fates in the folder of a recording, or beside a ROS 1 bag."""
+    return target / FATES if target.is_dir() else target.with_suffix(f'.{FATES}')
 
 
 @cache

@@ -6,10 +6,13 @@ in chunks, whose indexes follow them; the connections and a list of the chunks c
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 from rosbags.interfaces import (
@@ -26,6 +29,8 @@ from sensor_rig.bags.storage.chunked import Chunk, ChunkedFile, Record, StoredAt
 MAGIC = b'#ROSBAG V2.0\n'
 MESSAGE, BAG_HEADER, INDEX, CHUNK, CHUNK_INFO, CONNECTION = range(2, 8)
 COMPRESSIONS = {b'none': '', b'bz2': 'bz2', b'lz4': 'lz4'}
+NOTES = '/sensor_rig/notes'
+"""A topic without messages, whose publisher's name is what the maker wrote beside the bag."""
 LARGEST_HEADER = 1 << 16
 NS_PER_S = 10**9
 
@@ -47,7 +52,15 @@ class Ros1File(ChunkedFile):
             raise BrokenError('it does not begin as a bag of version 2.0')
         self._walk_file()
         self._survey()
-        self.connections = [self._known[number] for number in sorted(self._known)]
+        self.note: dict[str, str] = {}
+        for number, each in sorted(self._known.items()):
+            if each.topic != NOTES:
+                self.connections.append(self._known[number])
+                continue
+            about: Any = each.ext
+            with suppress(ValueError, AttributeError):
+                notes = json.loads(about.callerid or '{}')
+                self.note = {str(key): str(value) for key, value in notes.items()}
         self._count()
 
     # ---- the file's own records -----------------------------------------------------------------

@@ -67,7 +67,7 @@ class Material:
         if not self.rig.streams:
             return self.source
         target = self._scratch / 'recording'
-        degrade_recording(self.source, target, self.rig)
+        degrade_recording(self.source, target, self.rig, storage='mcap')
         return target
 
     @cached_property

@@ -302,29 +302,65 @@ def test_mistakes_are_one_sentence_and_leave_nothing(
     assert not out.exists()
 
 
-def test_a_bag_of_ros_1_comes_out_right(tmp_path: Path) -> None:
-    from rosbags.rosbag1 import Writer
+def test_a_bag_of_ros_1_comes_out_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a bag of ROS 1, with everything that is none of its stamps as it was."""
+    from rosbags.rosbag1 import Reader, Writer
     from rosbags.typesys import Stores, get_typestore
 
     store = get_typestore(Stores.ROS1_NOETIC)
-    kinds, name = store.types, 'sensor_msgs/msg/Temperature'
+    kinds, name, text = store.types, 'sensor_msgs/msg/Temperature', 'std_msgs/msg/String'
     with Writer(tmp_path / 'drive.bag') as writer:
-        connection = writer.add_connection('/heat', name, typestore=store)
+        heat = writer.add_connection('/heat', name, typestore=store, callerid='/oven')
+        note = writer.add_connection('/note', text, typestore=store, latching=1)
+        writer.write(note, stamp(0.0), store.serialize_ros1(kinds[text]('hello'), text))
         for number in range(600):
             told = stamp(number * 0.05 + 0.3)
             time = kinds['builtin_interfaces/msg/Time'](told // 10**9, told % 10**9)
             header = kinds['std_msgs/msg/Header'](number, time, 'heat')
             raw = store.serialize_ros1(kinds[name](header, 20.0, 0.0), name)
             late_ns = 20_000_000 + number * 7919 % 1000 * 300
-            writer.write(connection, stamp(number * 0.05) + late_ns, raw)
+            writer.write(heat, stamp(number * 0.05) + late_ns, raw)
     rig = tmp_path / 'robot.yaml'
     rig.write_text(
         '/**:\n  ros__parameters:\n    sync:\n      inputs:\n        heat: {topic: /heat, '
         'latency_s: 0.02, latency_sigma_s: 0.001}\n      reference_sensor_id: heat\n'
     )
-    arguments = [str(tmp_path / 'drive.bag'), str(tmp_path / 'right'), '--rig', str(rig)]
-    assert main(['correct', *arguments]) == 0
-    with BagReader(tmp_path / 'right') as bag:
+    drive, right = tmp_path / 'drive.bag', tmp_path / 'right.bag'
+    assert main(['correct', str(drive), str(tmp_path / 'right'), '--rig', str(rig)]) == 2
+    assert f'end {tmp_path / "right"} in .bag' in capsys.readouterr().err
+    assert main(['correct', str(drive), str(right), '--rig', str(rig)]) == 0
+
+    def content(path: Path) -> tuple[list[Any], list[Any]]:
+        with Reader(path) as reader:
+            about = [each[1:5] + tuple(each.ext) for each in reader.connections if each.msgcount]
+            return about, [(c.topic, ns, bytes(raw)) for c, ns, raw in reader.messages()]
+
+    (about, before), (new_about, after) = content(drive), content(right)
+    assert about == new_about
+    assert before[0] == after[0] and len(after) == 601
+    assert all(
+        (topic, ns, raw[:4], raw[12:]) == (old_topic, old_ns, old[:4], old[12:])
+        for (topic, ns, raw), (old_topic, old_ns, old) in zip(after[1:], before[1:], strict=True)
+    )
+    with BagReader(right) as bag:
         found = [read_stamp_ns(message.raw) for message in bag.messages(['/heat'])]
+        assert MARK in bag.note and sorted(bag.topics) == ['/heat', '/note']
     errors = [(told - stamp(k * 0.05)) / 1e6 for k, told in enumerate(found)]
     assert len(found) == 600 and max(map(abs, errors)) < 0.5
+    assert main(['correct', str(right), str(tmp_path / 'again.bag'), '--rig', str(rig)]) == 0
+    assert content(tmp_path / 'again.bag')[1] == after
+    faults = tmp_path / 'faults.yaml'
+    faults.write_text(
+        '/**: {ros__parameters: {streams: {heat: {topics: [/heat], delay_range_s: [0.1, 0.1], '
+        'clock: {offset_s: 1.0}, loss: {probability: 0.2}}}}}'
+    )
+    late = tmp_path / 'late.bag'
+    assert main(['degrade', str(right), str(late), '--rig', str(faults)]) == 0
+    with Reader(late) as reader:
+        rows = [(c.topic, ns, bytes(raw)) for c, ns, raw in reader.messages()]
+    numbers = [int.from_bytes(raw[:4], 'little') for topic, _, raw in rows if topic == '/heat']
+    assert numbers == sorted(numbers) and 400 < len(numbers) < 560 and numbers[-1] > 590
+    assert sum(topic == '/truth/time/heat' for topic, *_ in rows) == len(numbers)
+    assert (tmp_path / 'late.fates.csv').read_text().count('\n') == 601

@@ -266,7 +266,9 @@ def test_clouds_that_belong_together_match_in_autoware(exported: Path) -> None:
 
 def test_positions_come_from_tf_static_where_it_connects_the_frames(exported: Path) -> None:
     """In the frame of the IMU, which is turned to the left; a GNSS in another tree has none."""
-    known = knowledge_of(exported / 'drive', load_rig(exported / 'robot.yaml').sync, None, lambda n: None)
+    known = knowledge_of(
+        exported / 'drive', load_rig(exported / 'robot.yaml').sync, None, lambda n: None
+    )
     assert known.sensors['rear'].position_m == pytest.approx((0.0, 0.5, 0.8))
     assert known.sensors['rear'].position_source == '/tf_static'
     assert known.sensors['gps'].position_m is known.sensors['imu'].position_m is None

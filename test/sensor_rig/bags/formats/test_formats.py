@@ -333,3 +333,15 @@ def test_a_broken_log_is_one_sentence(
     (tmp_path / 'flight.ulg').write_bytes(content)
     assert main(['inspect', str(tmp_path / 'flight.ulg')]) == 2
     assert capsys.readouterr().err.startswith('error: ')
+
+
+def test_a_trajectory_of_another_time_is_one_sentence(tmp_path: Path) -> None:
+    """Seconds since the start of a drive, beside a recording of some day."""
+    raw = msgs.imu('imu')
+    with BagWriter(tmp_path / 'drive') as writer:
+        writer.add_topic('/imu', raw.type_name)
+        for k in range(3):
+            writer.write('/imu', 10**18 + k, raw.fill(10**18 + k))
+    (tmp_path / 'truth.tum').write_text('1.0 0 0 0 0 0 0 1\n2.0 0 0 0 0 0 0 1\n')
+    with pytest.raises(RigError, match=r'truth\.tum has no time in common with .*drive.*2\.000 s'):
+        BagReader(tmp_path / 'drive', trajectories=[tmp_path / 'truth.tum'])
