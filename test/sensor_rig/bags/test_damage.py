@@ -106,7 +106,7 @@ def _command(verb: str, bag: Path, out: Path, rig: Path) -> list[str]:
     files = [str(bag), str(out)] if verb in ('sync', 'degrade') else [str(bag)]
     more = {
         'sync': ['--rig', str(rig)],
-        'degrade': ['--rig', str(rig)],
+        'degrade': ['--rig', str(rig), '--storage', 'mcap'],
         'report': ['--rig', str(rig), '-o', f'{out}.html'],
         'assert': ['--that', 'imu.received > 1'],
         'view': ['--tum', str(out)],

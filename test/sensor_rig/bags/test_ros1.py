@@ -110,7 +110,8 @@ def test_it_is_degraded_into_a_recording_of_ros2(bag: Path, tmp_path: Path) -> N
         '/**: {ros__parameters: {streams: {all: {topics: [/imu, /motor], '
         'delay_range_s: [0.05, 0.05], clock: {offset_s: 0.5}}}}}'
     )
-    assert main(['degrade', str(bag), str(tmp_path / 'out'), '--rig', str(rig)]) == 0
+    arguments = [str(bag), str(tmp_path / 'out'), '--rig', str(rig), '--storage', 'mcap']
+    assert main(['degrade', *arguments]) == 0
     with BagReader(tmp_path / 'out') as reader:
         assert reader.topics['/name'].latched
         assert reader.topics['/motor'].type_name == 'mine/msg/Motor'
