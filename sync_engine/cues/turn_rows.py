@@ -152,7 +152,7 @@ class TurnRows:
             (last_ns - self._origin_ns) / NS_PER_S,
         )
         self._track = gyro.about(np.eye(3), self._origin_ns, low_s, high_s)
-        means = np.diff(self._track.angles(np.arange(low_s, high_s, 2.0 * _SLOPE_S)), axis=1)
+        means = np.diff(self._track(np.arange(low_s, high_s, 2.0 * _SLOPE_S)), axis=1)
         ripple = np.diff(means / (2.0 * _SLOPE_S), n=3, axis=1)
         if ripple.shape[1] >= _LEAST_RIPPLES:
             gyro.note_noise(float(np.mean(ripple**2)) / 20.0)
@@ -167,7 +167,7 @@ class TurnRows:
         """Look for the valley within `half_s`; the prior may decide between two, as it is sure."""
         count = 2 * int(np.ceil(half_s / GRID_STEP_S)) + 1
         deltas = np.linspace(-half_s, half_s, count)
-        start, end = self._track.angles(self.spans[:, :, None] - deltas).swapaxes(0, 1)
+        start, end = self._track(self.spans[:, :, None] - deltas).swapaxes(0, 1)
         low_s, high_s = self._known_s
         inside = (self.spans[0][:, None] - deltas >= low_s) & (
             self.spans[1][:, None] - deltas <= high_s
@@ -328,7 +328,7 @@ class TurnRows:
         self, delta: float, bias: Floats, matrix: Floats, scale: float
     ) -> tuple[Floats, Floats]:
         """Return residuals [rows] and d predicted / d (delta, bias, turn, scale) [rows, 8]."""
-        angles = self._track.angles(self.spans - delta - _BESIDE[:, None, None])
+        angles = self._track(self.spans - delta - _BESIDE[:, None, None])
         before, turns, after = (angles[:, :, 1] - angles[:, :, 0]).swapaxes(0, 1)
         slopes = (before - after).T[self._of] / (2.0 * _SLOPE_S)
         jacobian, gain = np.zeros((len(self.values), 8)), 1.0 + scale * self._scaled
@@ -353,7 +353,7 @@ class TurnRows:
 
     def aligned(self, point: Point, mounting: Mounting) -> Point:
         """Return the point with the rotation that fits best there, counted from that rotation."""
-        start, end = self._track.angles(self.spans - point.delta_s).swapaxes(0, 1)
+        start, end = self._track(self.spans - point.delta_s).swapaxes(0, 1)
         turns = (end - start)[:, self._of] + point.bias[:, None] * self._lasted
         matrix = best_rotations(
             self.axes, self.values, self.sigmas**-2, turns[:, :, None], mounting
