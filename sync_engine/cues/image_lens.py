@@ -99,7 +99,6 @@ class Straightened:
     ) -> None:
         """`shape` of the small picture, each pixel of which is `block` of the lens's pixels."""
         height, width = shape
-        self._block = block
         reach = [_reach(lens, axis, size * block) for axis, size in ((0, width), (1, height))]
         self.focal_px = min(min(lens.focal_px) / block, width_px / (2.0 * reach[0]))
         """Of the pinhole, in its own pixels."""
@@ -113,25 +112,13 @@ class Straightened:
         u, v = ((each + 0.5) / block - 0.5 for each in (u, v))
         self.row_shares: Floats = (v + 0.5) / height - 0.5
         """Where in the readout of the camera's picture every pixel is, -0.5 to 0.5."""
-        u, v = np.clip(u, 0.0, width - 1.001), np.clip(v, 0.0, height - 1.001)
-        left, top = u.astype(np.intp), v.astype(np.intp)
-        right, below = u - left, v - top
-        self._corner = top * width + left
-        self._steps = (0, 1, width, width + 1)
-        self._shares = (
-            (1.0 - right) * (1.0 - below),
-            right * (1.0 - below),
-            (1.0 - right) * below,
-            right * below,
-        )
+        self._places = np.stack([v, u])
 
     def of(self, small: Floats) -> Floats:
         """Return the pinhole's picture."""
-        flat = small.ravel()
-        straight: Floats = flat[self._corner] * self._shares[0]
-        for step, share in zip(self._steps[1:], self._shares[1:], strict=True):
-            straight += flat[self._corner + step] * share
-        return straight
+        from scipy.ndimage import map_coordinates
+
+        return np.asarray(map_coordinates(small, self._places, order=1, mode='nearest'))
 
 
 def _reach(lens: CameraLens, axis: int, size_px: float) -> float:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from rig_common.arrays import Floats
 from rig_common.quaternions import skewed
 from sync_engine.cues.image_way import CameraWay
+from sync_engine.cues.mounting import turned_by
 
 _STRIDE = (2, 2)
 """Every second row and column is looked at: neighbours tell the same."""
@@ -204,7 +205,7 @@ class ImageMotion:
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return the brightness where every pixel's thing is seen now, and if it is in view."""
         placed = self._directions - way[:, None] * depths[self._of]
-        x, y, z = _back(turn) @ placed - self._row_shares * (skewed(sweep) @ placed)
+        x, y, z = turned_by(-turn) @ placed - self._row_shares * (skewed(sweep) @ placed)
         z = np.maximum(z, 0.05)
         height, width = self._shape
         return _sample(
@@ -264,16 +265,6 @@ def _way_with(
     return moved / np.linalg.norm(moved), covariance[3:6, 3:6] - gain @ cross.T
 
 
-def _back(turn: Floats) -> Floats:
-    """Return the matrix [3, 3] that takes directions before a turn to those after it."""
-    angle = float(np.sqrt(turn @ turn))
-    skew = skewed(turn)
-    first = np.sinc(angle / np.pi)
-    second = 0.5 * np.sinc(0.5 * angle / np.pi) ** 2
-    back: Floats = np.eye(3) - first * skew + second * (skew @ skew)
-    return back
-
-
 def _exposed_as(seen: Floats, moved: Floats, weight: Floats) -> Floats:
     """Return `moved` with the mean and the contrast of `seen`: the exposure may have changed."""
     weight = weight / weight.sum()
@@ -289,14 +280,8 @@ def _exposed_as(seen: Floats, moved: Floats, weight: Floats) -> Floats:
 
 def _sample(image: Floats, x: Floats, y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Return bilinear values at (x, y) and where these lie inside."""
+    from scipy.ndimage import map_coordinates  # loaded by then, with the filters
+
     height, width = image.shape
     inside = (x >= 0.0) & (x < width - 1.0) & (y >= 0.0) & (y < height - 1.0)
-    x, y = np.where(inside, x, 0.0), np.where(inside, y, 0.0)
-    column, row = x.astype(np.intp), y.astype(np.intp)
-    u, v = x - column, y - row
-    corner = row * width + column
-    flat = image.ravel()
-    upper = flat[corner] * (1.0 - u) + flat[corner + 1] * u
-    lower = flat[corner + width] * (1.0 - u) + flat[corner + width + 1] * u
-    values: Floats = upper * (1.0 - v) + lower * v
-    return values, inside
+    return map_coordinates(image, [y, x], order=1, mode='nearest'), inside

@@ -25,14 +25,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import MotionFix, MotionPrior
 from sync_engine.clocks.offset import ClockEstimate
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
-from sync_engine.cues.mounting import Mounting, MountingSource, MountingStatus, turned_by
+from sync_engine.cues.mounting import (
+    Mounting,
+    MountingSource,
+    MountingStatus,
+    turn_between,
+    turned_by,
+)
 from sync_engine.cues.turn_rows import GRID_STEP_S, STRAY_S, Point, Squeezed, TurnRows
 
 _LEAST_ROWS = 8
@@ -293,7 +298,7 @@ class RotationFit:
         start = Point(0.0, prior.mean[1:4], prior.mean[4:7], float(prior.mean[7]), self._reference)
         if not rows.norms and not self.mounting.is_known:
             start = rows.aligned(start, self.mounting)
-            turn = _between(self._reference, start.reference)
+            turn = turn_between(self._reference, start.reference)
             if np.linalg.norm(turn) > _FAR_RAD:
                 self._reference = start.reference
                 clock.turn_reference(turn)
@@ -421,14 +426,3 @@ def _undeclared(prior: MotionPrior, mounting: Mounting) -> MotionPrior:
     covariance[4:7, :] = covariance[:, 4:7] = 0.0
     covariance[4:7, 4:7] = mounting.prior_covariance
     return MotionPrior(prior.mean, covariance)
-
-
-def _between(one: Floats, other: Floats) -> Floats:
-    """Return the rotation vector [3] (rad) that takes rotation matrix `one` to `other`."""
-    m = other @ one.T
-    vector = 0.5 * np.array([m[2, 1] - m[1, 2], m[0, 2] - m[2, 0], m[1, 0] - m[0, 1]])
-    sine = float(np.linalg.norm(vector))
-    if sine < 1e-6:
-        return vector
-    turn: Floats = vector * (float(np.arctan2(sine, 0.5 * (np.trace(m) - 1.0))) / sine)
-    return turn

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from math import cos, degrees, pi, sin, sqrt
+from math import degrees, pi, sqrt
 
 import numpy as np
 
@@ -174,12 +174,16 @@ class Mounting:
 
 def turned_by(vector: Floats) -> Floats:
     """Return the rotation matrix [3, 3] of a rotation vector [3] (rad)."""
-    angle = sqrt(float(vector @ vector))
-    if angle < 1e-12:
-        return np.eye(3)
-    skew = skewed(vector / angle)
-    turned: Floats = np.eye(3) + sin(angle) * skew + (1.0 - cos(angle)) * (skew @ skew)
-    return turned
+    from scipy.spatial.transform import Rotation  # loaded by then, with the filters
+
+    return np.asarray(Rotation.from_rotvec(vector).as_matrix())
+
+
+def turn_between(one: Floats, other: Floats) -> Floats:
+    """Return the rotation vector [3] (rad) that takes rotation matrix `one` to `other`."""
+    from scipy.spatial.transform import Rotation
+
+    return np.asarray(Rotation.from_matrix(other @ one.T).as_rotvec())
 
 
 def limited(step: Floats) -> Floats:

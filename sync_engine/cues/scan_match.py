@@ -11,12 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import cos, pi, sin
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.arrays import Flags, Floats
+
+_UNKNOWNS = np.ix_([0, 2, 3], [0, 2, 3])
+"""Lever, shift x and y among the rows of a step; the other one is the residual."""
+_REGULAR = np.diag([1e-9, 1e-6, 1e-6])
 
 Pose = tuple[float, float, float]
 """Yaw (rad), x, y (m)."""
@@ -155,18 +159,12 @@ class ScanGeometry:
 
     def _windowed(self, x: Floats, y: Floats, valid: Flags) -> Floats:
         """Return the sums of 1, x, y, xx, xy, yy over every ray's neighbourhood, [6, n]."""
-        before, behind = _HALF_WIDTH + 1, _HALF_WIDTH
-        padded = np.zeros((6, before + self.count + behind))
-        inner = padded[:, before : before + self.count]
-        inner[:3] = valid, x, y
-        np.multiply(inner[1], inner[1:3], out=inner[3:5])
-        np.multiply(y, y, out=inner[5])
-        if self.is_full:
-            padded[:, :before] = inner[:, -before:]
-            padded[:, -behind:] = inner[:, :behind]
-        total = np.cumsum(padded, axis=1)
-        sums: Floats = total[:, before + behind :] - total[:, : self.count]
-        return sums
+        from scipy.ndimage import uniform_filter1d  # loaded by then, with the filters
+
+        width = 2 * _HALF_WIDTH + 1
+        mode = 'wrap' if self.is_full else 'constant'
+        sums = np.stack([valid, x, y, x * x, x * y, y * y])
+        return np.asarray(uniform_filter1d(sums, width, mode=mode)) * width
 
     def correlate(self, before: ScanShape, after: ScanShape) -> float:
         """Return the turn (rad) that lays `after` over `before` best, from log range alone."""
@@ -245,10 +243,7 @@ def _log_range(scan: ScanShape) -> Floats:
 
 
 def _solve(rows: Floats) -> _Move | None:
-    """Solve for the move that the rows [4, m] ask for: lever, residual, normal x, normal y.
-
-    Three unknowns are worked out by hand: numpy's solver takes longer than the sums do.
-    """
+    """Solve for the move that the rows [4, m] ask for: lever, residual, normal x, normal y."""
     size = np.abs(rows[1])
     half = len(size) // 2
     spread = max(1.4826 * float(np.partition(size, half)[half]), 1e-4)
@@ -256,21 +251,9 @@ def _solve(rows: Floats) -> _Move | None:
     size *= size
     size += 1.0
     size *= size
-    sums: list[Any] = ((rows / size) @ rows.T).tolist()
-    (ll, lr, lx, ly), (_, _, rx, ry), (_, _, xx, xy), (_, _, _, yy) = sums
-    xx, yy = xx + 1e-6, yy + 1e-6
-    determinant = xx * yy - xy * xy
-    # Eliminate the shift; what is left of the yaw's information is its inverse variance.
-    per_yaw_x, per_yaw_y = (yy * lx - xy * ly) / determinant, (xx * ly - xy * lx) / determinant
-    information = ll + 1e-9 - lx * per_yaw_x - ly * per_yaw_y
-    if not information > 0.0:
-        return None
-    yaw = -(lr - rx * per_yaw_x - ry * per_yaw_y) / information
-    right_x, right_y = -rx - lx * yaw, -ry - ly * yaw
-    return _Move(
-        yaw,
-        (yy * right_x - xy * right_y) / determinant,
-        (xx * right_y - xy * right_x) / determinant,
-        information,
-        spread,
-    )
+    normal = (rows / size) @ rows.T
+    # What is left of the yaw's information is its inverse variance.
+    inverse = np.linalg.inv(normal[_UNKNOWNS] + _REGULAR)
+    yaw, shift_x, shift_y = (-inverse @ normal[_UNKNOWNS[1][0], 1]).tolist()
+    information = 1.0 / float(inverse[0, 0])
+    return _Move(yaw, shift_x, shift_y, information, spread) if information > 0.0 else None
