@@ -40,7 +40,7 @@ import numpy as np
 from rig_common.arrays import Floats
 from rig_common.jsonable import JsonObject
 from sync_engine.clocks.channel import GateResult, InnovationGate
-from sync_engine.clocks.smoothing import Note, Tape
+from sync_engine.clocks.smoothing import Note, SmoothedClock, Tape, known_clock
 from sync_engine.clocks.ways import MOTION, SIZE, O, WayBank
 from sync_engine.config import AdaKFConfig
 
@@ -130,15 +130,20 @@ class ClockFilter:
         """Where the steps are noted for the smoother; None where nobody looks back."""
 
     def _cache(self) -> None:
-        """Keep what selection reads as plain floats; numpy scalars cost ten times as much."""
+        """Keep what is asked for often as plain floats; numpy scalars cost ten times as much."""
         x, p = self._bank.mean, self._bank.covariance
-        self.offset_s, self.latency_s, self.anchor_s = float(x[O]), float(x[2]), float(x[3])
-        self.skew = float(x[1] + x[4])
-        self.offset_var = float(p[O, O]) + self._unproven_var
+        self.offset_s, self.latency_s = float(x[O]), float(x[2])
         self.arrival_var = float(p[O, O] + p[2, 2] - 2.0 * p[O, 2])
-        self.anchored_var = float(p[O, O] + p[3, 3] - 2.0 * p[O, 3]) + self._unproven_var
-        if self._is_anchor:
-            self.anchored_var = self.arrival_var
+
+    def known(self, epoch_ns: int = 0, base_ns: int = 0, bias_var: float = 0.0) -> SmoothedClock:
+        """Return the clock as it is known, its time counted from `epoch_ns`."""
+        mean, p = self._bank.mean, self._bank.covariance
+        known = known_clock(mean, p, self._is_anchor, self._time_s, epoch_ns, base_ns, bias_var)
+        unproven = self._unproven_var
+        return known._replace(
+            offset_var=known.offset_var + unproven,
+            anchored_var=known.anchored_var + unproven * (not self._is_anchor),
+        )
 
     @property
     def state(self) -> Floats:
@@ -163,7 +168,8 @@ class ClockFilter:
     @property
     def sigma_s(self) -> float:
         """Sigma of the offset, against the host or against the IMU, whichever is surer (s)."""
-        return sqrt(max(min(self.offset_var, self.anchored_var), 0.0))
+        known = self.known()
+        return sqrt(max(min(known.offset_var, known.anchored_var), 0.0))
 
     def forget_motion(
         self, mounting_covariance: Floats, scale_sigma: float, scale_walk: float
@@ -211,8 +217,6 @@ class ClockFilter:
         or more."""
         root = np.zeros((1, SIZE))
         root[0, [O, 2]] = 1.0, -1.0
-        # Correlated errors carry less than they seem to: n of them count for n (1-r)/(1+r).
-        apart = (1.0 + self.arrivals.correlation) / (1.0 - self.arrivals.correlation)
         innovation = z - (self.offset_s - self.latency_s)
         variance = self.arrival_var + self.arrival_noise
         outcome = self.arrivals.judge(innovation, variance)
@@ -226,8 +230,7 @@ class ClockFilter:
                 self._open((2,), innovation)
             else:
                 self.open_either(innovation)
-        self.arrivals.note(innovation, variance)
-        self._bank.update(root, np.array([z]), np.array([[self.arrival_noise * apart]]))
+        self._bank.update(root, np.array([z]), np.array([[self.arrival_noise]]))
         self._cache()
         return outcome
 

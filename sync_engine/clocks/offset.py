@@ -26,8 +26,6 @@ _FIRST_BLOCK_SHARE = 0.2
 """The first block is short, so that something is known soon."""
 _BLOCK_MESSAGES = 15
 """A block with fewer is kept open for up to twice its time."""
-_SLACK_S = 0.003
-"""How far below no latency at all a message must be to prove that its clock stepped."""
 _STEP_SIGMA_FLOOR_S = 3e-4
 _RESUME_LIMIT_NS = NS_PER_S // 4
 """A saved clock that is off by more than drift and queueing explain was restarted meanwhile."""
@@ -72,7 +70,6 @@ class ClockEstimate:
 
     def reset(self) -> None:
         """Forget the offset; the next message starts it again."""
-        self._least_delay_ns = NEVER_NS
         self._blocks = ArrivalBlocks()
         self.bias_var = self._given.cue_bias_s**2 if self._is_anchor else 0.0
         """What motion cannot tell however long it is watched, s^2; 0 before the first fix, but
@@ -96,11 +93,7 @@ class ClockEstimate:
             return self._play(self._track, stamp_ns, arrival_ns)
         verdict = self.steps.observe(stamp_ns, arrival_ns)
         if verdict is Verdict.FINE:
-            delay_ns = arrival_ns - stamp_ns
-            self._blocks.add(delay_ns)
-            if delay_ns < self._least_delay_ns:
-                self._least_delay_ns = delay_ns
-                self._least_at_ns = arrival_ns
+            self._blocks.add(arrival_ns - stamp_ns)
             if arrival_ns >= self._block_end_ns:
                 self._close_block(arrival_ns)
             elif self.filter is None:
@@ -180,16 +173,7 @@ class ClockEstimate:
             self.variances: tuple[float, float] | None = None
             """Of the offset against the host and against the IMU (s^2)."""
         else:
-            self.variances = learned.offset_var, learned.anchored_var
-            self._offset_ns = self.base_ns + round(learned.offset_s * 1e9)
-            self._state_ns = self._epoch_ns + round(learned.time_s * 1e9)
-            self._skew = learned.skew
-            self.anchor_ns = round(learned.anchor_s * 1e9)
-            """What this sensor's filter believes the IMU's offset to be wrong by."""
-            self.sigma_s = sqrt(learned.sigma_s**2 + self.bias_var)
-            """Sigma of the offset against the surer of host and IMU (s)."""
-            self.host_sigma_s = sqrt(max(learned.offset_var, 0.0) + self.bias_var)
-            """Sigma of the offset against the host (s)."""
+            self._show(learned.known(self._epoch_ns, self.base_ns, self.bias_var))
 
     # -- a recording is looked at twice -------------------------------------------------------
 
@@ -222,16 +206,14 @@ class ClockEstimate:
         if known is None:
             return
         self._offset_ns, self._state_ns, self._skew = known.offset_ns, known.time_ns, known.skew
-        self.anchor_ns, self.bias_var = known.anchor_ns, known.bias_var
+        self.bias_var = known.bias_var
+        self.anchor_ns = known.anchor_ns
+        """What this sensor's filter believes the IMU's offset to be wrong by."""
         self.variances = known.offset_var, known.anchored_var
         self.sigma_s = sqrt(max(min(self.variances), 0.0) + known.bias_var)
+        """Sigma of the offset against the surer of host and IMU (s)."""
         self.host_sigma_s = sqrt(max(known.offset_var, 0.0) + known.bias_var)
-        self._guard_latency()
-
-    def _guard_latency(self) -> None:
-        """Tell the step detector from where on a latency would be negative."""
-        margin_ns = round((3.0 * self.host_sigma_s + _SLACK_S) * 1e9)
-        self.steps.least_delay_ns = -self._offset_ns - margin_ns
+        """Sigma of the offset against the host (s)."""
 
     @property
     def state(self) -> OffsetState:
@@ -275,12 +257,10 @@ class ClockEstimate:
             self.filter.tape = self._tape
         self._refresh()
         self._start_block(arrival_ns, _FIRST_BLOCK_SHARE)
-        self._least_delay_ns = arrival_ns - stamp_ns
         self._blocks.add(arrival_ns - stamp_ns)
 
     def _start_block(self, arrival_ns: int, share: float) -> None:
-        self._least_delay_ns = NEVER_NS
-        self._least_at_ns = self._block_start_ns = arrival_ns
+        self._block_start_ns = arrival_ns
         self._block_end_ns = arrival_ns + int(self._block_ns * share)
 
     def _close_block(self, arrival_ns: int) -> None:
@@ -289,20 +269,19 @@ class ClockEstimate:
         late_ns = arrival_ns - self._block_end_ns
         if len(self._blocks) < _BLOCK_MESSAGES and late_ns < self._block_ns and not self._settling:
             return  # a slow stream: the least of a few says little, so wait for some more
+        delay_ns = self._blocks.close()
         if self._settling and self._given.stamp_source != 'ptp':
             # The message that started the filter may have been a slow one; the best of the
             # first block is a better start than a correction of the worst.
             if not self._resumed:
                 self.filter = ClockFilter(self.prior(), self._config)
-                self.base_ns = -self._least_delay_ns
+                self.base_ns = -delay_ns
             if self._tape is not None:
                 self._tape.rebase(self.base_ns)
                 self.filter.tape = self._tape
         self._settling = False
-        delay_ns, at_ns = self._blocks.close(), self._least_at_ns
-        if self._blocks.rank > 0.0:
-            at_ns = (self._block_start_ns + arrival_ns) // 2
-        self.filter.predict((at_ns - self._epoch_ns) / NS_PER_S)
+        middle_ns = (self._block_start_ns + arrival_ns) // 2
+        self.filter.predict((middle_ns - self._epoch_ns) / NS_PER_S)
         z = (-delay_ns - self.base_ns) / NS_PER_S
         known = self._blocks.variance_s2
         if known is not None:
@@ -316,7 +295,6 @@ class ClockEstimate:
             self._as_usual_ns = self._block_start_ns
         self._unproven = False
         self._refresh()
-        self._guard_latency()
         self._start_block(arrival_ns, 1.0)
 
     def _step(self, arrival_ns: int, verdict: Verdict) -> None:

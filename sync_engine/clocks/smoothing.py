@@ -32,9 +32,30 @@ class SmoothedClock(NamedTuple):
     anchor_ns: int
     """What it believes the IMU's offset to be wrong by."""
     offset_var: float
-    arrival_var: float
     anchored_var: float
     bias_var: float
+
+
+def known_clock(
+    x: Floats,
+    p: Floats,
+    is_anchor: bool,
+    time_s: float,
+    epoch_ns: int,
+    base_ns: int,
+    bias_var: float,
+) -> SmoothedClock:
+    """Return what a state [n] with covariance [n, n] says, `time_s` after `epoch_ns`."""
+    other = 2 if is_anchor else 3
+    return SmoothedClock(
+        epoch_ns + round(time_s * NS_PER_S),
+        base_ns + round(float(x[0]) * NS_PER_S),
+        float(x[1] + x[4]),
+        round(float(x[3]) * NS_PER_S),
+        float(p[0, 0]),
+        float(p[0, 0] + p[other, other] - 2.0 * p[0, other]),
+        bias_var,
+    )
 
 
 class Note(NamedTuple):
@@ -136,15 +157,14 @@ class Tape:
             Qs=[note.noise for note in steps],
         )
         return [
-            self._known(piece, note.time_s, x[:, 0], p)
+            known_clock(
+                x[:, 0],
+                p,
+                self._is_anchor,
+                note.time_s,
+                piece.epoch_ns,
+                piece.base_ns,
+                piece.bias_var,
+            )
             for note, x, p in zip(notes, states, covariances, strict=True)
         ]
-
-    def _known(self, piece: Piece, time_s: float, x: Floats, p: Floats) -> SmoothedClock:
-        arrival_var = float(p[0, 0] + p[2, 2] - 2.0 * p[0, 2])
-        anchored_var = arrival_var if self._is_anchor else float(p[0, 0] + p[3, 3] - 2.0 * p[0, 3])
-        return SmoothedClock(
-            piece.epoch_ns + round(time_s * NS_PER_S), piece.base_ns + round(float(x[0]) * 1e9),
-            float(x[1] + x[4]), round(float(x[3]) * 1e9), float(p[0, 0]), arrival_var,
-            anchored_var, piece.bias_var,
-        )  # fmt: skip

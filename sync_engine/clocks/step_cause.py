@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from rig_common.times import LONG_AGO_NS, NS_PER_MS
-from sync_engine.clocks.spacings import FITTING, ODD, SEEN, Spacings
+from rig_common.times import NS_PER_MS
+from sync_engine.clocks.spacings import FITTING, SEEN, Spacings
 from sync_engine.clocks.usual_delay import UsualDelay
 
 SURE_NS = 100 * NS_PER_MS
@@ -22,7 +22,6 @@ SURE_NS = 100 * NS_PER_MS
 ahead would make every frame until then look late, so it is held until a second one agrees."""
 AGREE = 1.5
 """Thresholds by which messages of one run may differ: the first may have been a slow one."""
-_SLIP_MESSAGES = 4
 _CLEARLY = 1.5
 """Tolerances of the grid by which a stamp must leave it to show a step: some do by chance."""
 
@@ -41,23 +40,6 @@ class CauseFinder:
     def __init__(self, usual: UsualDelay, spacings: Spacings) -> None:
         self._usual = usual
         self._spacings = spacings
-        self.least_delay_ns = LONG_AGO_NS
-        """arrival - stamp below this would be a negative latency; the filter knows."""
-        self._slip_ns, self._slip_count = 0.0, -_SLIP_MESSAGES
-        """By how much the stamps last left their grid, and when."""
-
-    def note_slip(self, spacing: int, moved: float) -> None:
-        """A message as usual whose stamp left the grid: it may have been a slow one."""
-        spacings = self._spacings
-        slip_ns = spacing - spacings.nearest(spacing + moved)
-        left = spacings.is_periodic and abs(slip_ns) > _CLEARLY * spacings.tolerance_ns
-        # Late by whole periods, and on the grid: held up, or a step back while frames got lost.
-        if left and (slip_ns > 0.0 or not spacings.on_grid(spacing, self._slack_ns)):
-            self._slip_ns, self._slip_count = slip_ns, self._usual.count
-
-    def forget_slip(self) -> None:
-        """The clock stepped, which explains why the stamps left their grid."""
-        self._slip_count = -_SLIP_MESSAGES
 
     def judge(
         self, spacing: int, step: float, before: float, queued: bool
@@ -80,10 +62,9 @@ class CauseFinder:
         """Compare how usual the spacing is as stamped, and without the step."""
         spacings, usual = self._spacings, self._usual
         if not spacings.period_ns:
-            shown = spacing <= 0 or delay < self.least_delay_ns
-            return Cause.CLOCK if shown and abs(step) >= SURE_NS else Cause.LATENCY
+            return Cause.CLOCK if spacing <= 0 and abs(step) >= SURE_NS else Cause.LATENCY
         jitter_ns = min(usual.threshold_ns, max(2.0 * usual.spread_ns, 0.2 * spacings.period_ns))
-        as_stamped = ODD if delay < self.least_delay_ns else spacings.usual(spacing)
+        as_stamped = spacings.usual(spacing)
         without = spacings.usual(spacing - step, jitter_ns)
         blurred = jitter_ns > 0.5 * spacings.period_ns
         if blurred and abs(step) < 2.0 * (jitter_ns + spacings.period_ns):
@@ -104,41 +85,11 @@ class CauseFinder:
     ) -> tuple[Cause, float | None]:
         """Hold it against the grid: by how much the stamps left it, and whether that fits."""
         size = step - by + spacing - self._spacings.nearest(spacing - by)
-        slipped = self._slipped(step)
-        # The first message after a step may be a slow one: what shows the step are the next.
-        self.note_slip(spacing, -by)
-        if slipped is not None and abs(slipped - step) < abs(size - step):  # it moved before
-            return Cause.CLOCK, slipped
         if abs(size) < 0.5 * abs(step):
             shows = abs(step) > 2.0 * self._spacings.tolerance_ns
             return Cause.LATENCY if shows else Cause.UNCLEAR, None
         if abs(size - step) > AGREE * self._usual.threshold_ns:
             moved = cause is Cause.CLOCK or not self._spacings.on_grid(spacing)
             return (Cause.UNCLEAR if moved else cause), None
-        return (cause if self._spacings.on_grid(spacing, self._slack_ns) else Cause.CLOCK), size
-
-    @property
-    def _slack_ns(self) -> float:
-        return (_CLEARLY - 1.0) * self._spacings.tolerance_ns
-
-    def may_be_periods(self, step: float) -> bool:
-        """Return whether a clock that went back by whole periods, with frames lost, explains it.
-
-        Messages that are held up look the same.
-        """
-        period, jitter_ns = self._spacings.period_ns, 2.0 * self._usual.spread_ns
-        if step >= 0.0 or not self._spacings.is_periodic or not self._spacings.is_lossy:
-            return False
-        whole = round(step / period)
-        return whole != 0 and abs(step - period * whole) <= jitter_ns + self._spacings.tolerance_ns
-
-    def _slipped(self, step: float) -> float | None:
-        """Return by how much the grid moved a moment ago, behind a message that was slow, where
-        that was about `step`; else None. Frames may have been lost: whole periods do not show."""
-        if self._usual.count - self._slip_count >= _SLIP_MESSAGES:
-            return None
-        period = self._spacings.period_ns
-        slip_ns = self._slip_ns - period * round((self._slip_ns - step) / period)
-        enough = abs(slip_ns) > 0.5 * abs(step)  # an exposure moves a stamp by 1.4 ms, too
-        near = abs(slip_ns - step) < min(self._usual.threshold_ns, 0.25 * period)
-        return slip_ns if enough and near else None
+        slack_ns = (_CLEARLY - 1.0) * self._spacings.tolerance_ns
+        return (cause if self._spacings.on_grid(spacing, slack_ns) else Cause.CLOCK), size

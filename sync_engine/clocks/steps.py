@@ -189,15 +189,6 @@ class StepDetector:
         return self._usual.spread_ns
 
     @property
-    def least_delay_ns(self) -> int:
-        """Below this arrival - stamp would be a negative latency; the filter knows."""
-        return self._causes.least_delay_ns
-
-    @least_delay_ns.setter
-    def least_delay_ns(self, delay_ns: int) -> None:
-        self._causes.least_delay_ns = delay_ns
-
-    @property
     def in_doubt(self) -> bool:
         """Whether the clock may have stepped; what comes next decides."""
         doubted = self._run is not None and self._run.is_doubt
@@ -251,11 +242,9 @@ class StepDetector:
 
     def _learn(self, spacing: int, delay: int, arrival_ns: int, elapsed_ns: int) -> None:
         """Take a message that is as usual."""
-        moved = delay - self._usual.level_ns
         self._usual.learn(delay, elapsed_ns)
         if not self.spacings.on_grid(spacing):
             self.left_grid_ns = arrival_ns
-            self._causes.note_slip(spacing, moved)
 
     def _come_back(self, run: _Run) -> None:
         """Take a message as usual after a run, which may end it."""
@@ -283,10 +272,9 @@ class StepDetector:
                 if cause > run.cause:
                     run.cause, run.size_ns = cause, size
             run.join(message, queued)
-        if run.count >= _SUSPECTED and run.matters and not queued:
-            shows_nothing = self.spacings.period_ns and not self.spacings.is_periodic
-            if shows_nothing or self._causes.may_be_periods(run.step_ns):
-                run.cause = max(run.cause, Cause.UNCLEAR)
+        shows_nothing = self.spacings.period_ns and not self.spacings.is_periodic
+        if run.count >= _SUSPECTED and run.matters and not queued and shows_nothing:
+            run.cause = max(run.cause, Cause.UNCLEAR)
         run.weigh(self._usual.threshold_ns)
         return run
 
@@ -327,11 +315,9 @@ class StepDetector:
             self.step_spread_ns = max(self.step_spread_ns, self.spacings.period_ns)
         self._usual.shift(-run.step_ns, verdict is Verdict.STEP)
         if verdict is Verdict.STEP:
-            self.least_delay_ns -= self.step_ns
             self.spacings.shift(self.step_ns)
         self._run = self._held = None
         self._suspect_for = 0
-        self._causes.forget_slip()
         return verdict
 
     def _is_far(self, spacing: int, step: float, delay: int) -> bool:

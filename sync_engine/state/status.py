@@ -164,7 +164,7 @@ def _sensor_status(
         sigma_to_host_s=clock.host_sigma_s,
         offset_to_reference_s=relative.offset_ns / NS_PER_S,
         sigma_to_reference_s=relative.sigma_s,
-        skew_ppm=learned.skew * 1e6 if learned else 0.0,
+        skew_ppm=learned.known().skew * 1e6 if learned else 0.0,
         latency_s=learned.latency_s if learned else stream.given.latency_s,
         state=relative.state,
         rests_on=_rests_on(stream, cues),

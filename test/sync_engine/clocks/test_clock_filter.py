@@ -103,8 +103,8 @@ def test_motion_pins_the_offset_to_the_imu_and_keeps_the_hosts_sigma() -> None:
     world, clock = World(2), ClockFilter(prior(), CONFIG)
     play(world, clock, 120)
     assert clock.sigma_s < 0.001
-    assert np.sqrt(clock.offset_var) == pytest.approx(ANCHOR_SIGMA, rel=0.3)
-    found = clock.offset_s - clock.anchor_s
+    assert np.sqrt(clock.known().offset_var) == pytest.approx(ANCHOR_SIGMA, rel=0.3)
+    found = clock.offset_s - clock.state[3]
     assert abs(found - (world.x[0] - world.x[3])) < 0.0015
 
 
@@ -113,7 +113,7 @@ def test_skew_is_found() -> None:
     for second in range(1, 120):
         clock.predict(float(second))
         clock.observe_arrival(-0.02 + 25e-6 * second)
-    assert clock.skew == pytest.approx(25e-6, abs=1e-6)
+    assert clock.known().skew == pytest.approx(25e-6, abs=1e-6)
 
 
 def settled(seed: int = 3) -> tuple[World, ClockFilter]:
@@ -153,7 +153,7 @@ def test_motion_that_insists_moves_offset_and_latency_together() -> None:
         clock.predict(clock.time_s + 1.0)
         assert clock.observe_arrival(world.arrival()) is not GateResult.JUMP
         tell(clock, world.motion(), 0.003)
-    assert abs(clock.offset_s - clock.anchor_s - (world.x[0] - world.x[3])) < 0.004
+    assert abs(clock.offset_s - clock.state[3] - (world.x[0] - world.x[3])) < 0.004
 
 
 def test_honest_motion_after_a_quiet_stretch_is_no_jump() -> None:
@@ -162,11 +162,11 @@ def test_honest_motion_after_a_quiet_stretch_is_no_jump() -> None:
     claimed_s = 0.003
     for _ in range(40):
         clock.predict(clock.time_s + 1.0)
-        tell(clock, clock.offset_s - clock.anchor_s, claimed_s)
+        tell(clock, clock.offset_s - clock.state[3], claimed_s)
     before = clock.offset_s
     for _ in range(2):
         clock.predict(clock.time_s + 1.0)
-        z = clock.offset_s - clock.anchor_s + 2.5 * claimed_s
+        z = clock.offset_s - clock.state[3] + 2.5 * claimed_s
         assert tell(clock, z, claimed_s) is GateResult.ACCEPTED
     assert abs(clock.offset_s - before) < 2.0 * clock.sigma_s
 
@@ -176,7 +176,7 @@ def test_a_step_that_was_seen_moves_the_offset_at_once() -> None:
     sure = clock.sigma_s
     clock.step_clock(0.05, 0.0003)
     world.x[0] += 0.05
-    assert abs(clock.offset_s - clock.anchor_s - (world.x[0] - world.x[3])) < 0.002
+    assert abs(clock.offset_s - clock.state[3] - (world.x[0] - world.x[3])) < 0.002
     assert sure < clock.sigma_s < sure + 0.0004
 
 

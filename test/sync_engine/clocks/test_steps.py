@@ -34,7 +34,6 @@ def frames(
 
 def verdicts(pairs: Iterable[tuple[int, int]]) -> list[Verdict]:
     detector = StepDetector(S)
-    detector.least_delay_ns = -55 * MS  # no latency at all, and 5 ms of doubt
     return [detector.observe(stamp, arrival) for stamp, arrival in pairs]
 
 
@@ -62,13 +61,10 @@ def test_the_size_of_a_step_does_not_hang_on_the_frame_before_it(step_ms: float)
     assert found == [pytest.approx(step_ms, abs=0.5)]
 
 
-@pytest.mark.parametrize(
-    ('step_ms', 'period_ms'), [(-700.0, 33), (-150.0, 33), (300.0, 33), (-700.0, 400)]
-)
+@pytest.mark.parametrize(('step_ms', 'period_ms'), [(-700.0, 33), (-150.0, 33), (-700.0, 400)])
 def test_a_large_step_is_seen_before_the_period_is_known(step_ms: float, period_ms: int) -> None:
     """A node that starts while a clock is wrong sees it set right a moment later."""
     detector, found = StepDetector(S), []
-    detector.least_delay_ns = -55 * MS
     for k, (stamp, arrival) in enumerate(frames(30, period=period_ms * MS)):
         shift = round(step_ms * MS) if k >= 4 else 0
         if detector.observe(stamp + shift, arrival) is Verdict.STEP:

@@ -88,7 +88,7 @@ def test_two_reference_frames_of_one_moment_get_stamps_that_differ() -> None:
     """A known clock that jumps by just the time between two frames puts both at one moment."""
     feed = Feeder(SyncEngine(config({'ref': {}}, 'ref', required_sensors=['ref'])))
     pieces = [
-        (at_ns, [SmoothedClock(at_ns, offset_ns, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])
+        (at_ns, [SmoothedClock(at_ns, offset_ns, 0.0, 0, 1e-8, 1e-8, 0.0)])
         for at_ns, offset_ns in ((T0, 0), (T0 + 105 * MS, 10 * MS))
     ]
     feed.engine.clocks.play({'ref': ClockTrack(pieces)})
@@ -262,9 +262,7 @@ def known_clocks(offsets_ms: dict[str, int], **inputs: dict[str, Any]) -> Feeder
     )
     feed.engine.clocks.play(
         {
-            name: ClockTrack(
-                [(T0, [SmoothedClock(T0, ahead * MS, 0.0, 0, 1e-8, 1e-8, 1e-8, 0.0)])]
-            )
+            name: ClockTrack([(T0, [SmoothedClock(T0, ahead * MS, 0.0, 0, 1e-8, 1e-8, 0.0)])])
             for name, ahead in offsets_ms.items()
         }
     )
