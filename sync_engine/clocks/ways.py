@@ -3,9 +3,8 @@
 Most clocks stand still but for the drift of a crystal. Poses that another computer timed go astray
 from their stamps by tens of ppm, or swing with its temperature; clocks swing, too. One filter that
 allows for the worst is blunt on all others, one that allows for nothing is wrong where it happens.
-So a filter runs for each of `WAYS`; each is believed as much as its predictions have earned, and
-between two pieces of motion each takes over a little of the others, as a clock may begin or end to
-wander (the interacting multiple models of Blom and Bar-Shalom).
+So a filter runs for each of `WAYS`, and each is believed as much as its predictions have earned. A
+clock may begin or end to wander: a way that had lost all belief begins again from what all know.
 """
 
 from __future__ import annotations
@@ -26,6 +25,8 @@ _CHANGE_S = 1000.0
 _BIAS_WALK, _MOUNTING_WALK = 1e-4, 1e-5
 """Walks of the gyro's bias (rad/s) and of the mounting (rad), per root second."""
 _LEAST_BELIEF = 1e-12
+_LOST = 0.01
+"""Share of its first belief below which a way begins again."""
 _NO_RATE = 1e-8
 """Sigma of a rate that is none; matrices stay regular."""
 
@@ -45,9 +46,9 @@ class WanderWay(NamedTuple):
 
 WAYS = (
     WanderWay(0.0, 0.0, 0.0, 0.0),
-    WanderWay(3e-5, 1e-7, 0.0, 0.45),
-    WanderWay(1e-4, 1e-5, 0.0, 0.45),
-    WanderWay(0.0, 0.0, 1e-5, 0.1),
+    WanderWay(3e-5, 1e-7, 0.0, 0.35),
+    WanderWay(1e-4, 5e-5, 0.0, 0.45),
+    WanderWay(0.0, 0.0, 3e-5, 0.2),
 )
 """Stands still; its turns drift against its stamps; they swing; the clock itself swings."""
 
@@ -68,7 +69,6 @@ class WayBank:
         for _ in WAYS:
             kf = KalmanFilter(dim_x=SIZE, dim_z=1)
             kf.x, kf.P = mean.copy(), p.copy()
-            kf.P[_RATE, _RATE] = _NO_RATE**2
             self._filters.append(kf)
         rates = np.zeros(SIZE)
         rates[:3] = walks
@@ -80,6 +80,8 @@ class WayBank:
             own[1] = max(own[1], way.skew_walk)
             self._noises.append(np.diag(own**2))
         self._has_motion = False
+        for k in range(len(WAYS)):
+            self._begin_rate(k)
         self._mix()
 
     def see_motion(self) -> None:
@@ -87,8 +89,8 @@ class WayBank:
         if self._has_motion:
             return
         self._has_motion = True
-        for kf, noise, way in zip(self._filters, self._noises, WAYS, strict=True):
-            kf.P[_RATE, _RATE] = way.rate_sigma**2 + _NO_RATE**2
+        for k, (noise, way) in enumerate(zip(self._noises, WAYS, strict=True)):
+            self._begin_rate(k)
             noise[_RATE, _RATE] = way.rate_walk**2
         self._mix()
 
@@ -129,26 +131,19 @@ class WayBank:
         return noise
 
     def _exchange(self, dt: float) -> None:
-        """Let each take over what the others say, as far as the stream may have changed."""
+        """Give each some belief again, as the stream may have changed its way; one that had lost
+        all of it begins again from what all together know."""
         changed = min(dt / _CHANGE_S, 1.0)
-        kept = (1.0 - changed) * self.beliefs
-        given = changed * self._prior
-        after = kept + given
-        sources = [(kf.x.copy(), kf.P.copy()) for kf in self._filters]
-        for k, (kf, way) in enumerate(zip(self._filters, WAYS, strict=True)):
-            shares = given[k] / after[k] * self.beliefs
-            shares[k] += kept[k] / after[k]
-            taken = np.flatnonzero(shares > 1e-4)
-            if len(taken) == 1 and taken[0] == k:
-                continue
-            each = [self._as_way(*sources[i], way, WAYS[i]) for i in taken]
-            weights = shares[taken] / shares[taken].sum()
-            kf.x = sum(w * x for w, (x, _) in zip(weights, each, strict=True))
-            kf.P = sum(
-                w * (p + np.outer(x - kf.x, x - kf.x))
-                for w, (x, p) in zip(weights, each, strict=True)
-            )
-        self.beliefs = after / after.sum()
+        for k in np.flatnonzero(self.beliefs < _LOST * self._prior).tolist():
+            self._filters[k].x, self._filters[k].P = self.mean.copy(), self.covariance.copy()
+            self._begin_rate(k)
+        self.beliefs = (1.0 - changed) * self.beliefs + changed * self._prior
+
+    def _begin_rate(self, k: int) -> None:
+        """Turns may drift against stamps from here on, as way `k` says."""
+        kf = self._filters[k]
+        kf.x[_RATE] = kf.P[_RATE, :] = kf.P[:, _RATE] = 0.0
+        kf.P[_RATE, _RATE] = (WAYS[k].rate_sigma * self._has_motion) ** 2 + _NO_RATE**2
 
     def update(self, rows: Floats, value: Floats, noise: Floats) -> None:
         """Take value [k] = rows [k, SIZE] . state, noise [k, k]; what foresaw it counts more."""
@@ -185,15 +180,3 @@ class WayBank:
             kf.P[part, part] = p
             kf.x[part] = 0.0 if x is None else x
         self._mix()
-
-    def _as_way(
-        self, x: Floats, p: Floats, way: WanderWay, was: WanderWay
-    ) -> tuple[Floats, Floats]:
-        """Return a state of the way it `was` as another one would have it."""
-        if not self._has_motion or bool(way.rate_sigma) == bool(was.rate_sigma):
-            return x, p
-        x, p = x.copy(), p.copy()
-        x[_RATE] = 0.0
-        p[_RATE, :] = p[:, _RATE] = 0.0
-        p[_RATE, _RATE] = way.rate_sigma**2 + _NO_RATE**2
-        return x, p
