@@ -4,8 +4,8 @@ document$.subscribe(() => {
     for (const row of table.tBodies[0].rows)
       for (const cell of row.cells) {
         const text = cell.textContent;
-        const word = Math.max(...text.split(/[\s/,]+/).map((each) => each.length));
-        const room = Math.max(Math.min(0.4 * word + 1, 9), text.length > 80 ? 11 : text.length > 30 ? 7 : 0);
+        const word = Math.max(...text.split(/[\s,]+/).map((each) => each.length));
+        const room = Math.max(Math.min(0.42 * word + 1.2, 9), text.length > 80 ? 11 : text.length > 30 ? 7 : 0);
         cell.style.setProperty('--room', `${room}rem`);
       }
 });
