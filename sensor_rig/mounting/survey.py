@@ -31,103 +31,71 @@ class Survey:
 
     def as_json(self) -> dict[str, object]:
         """Return the lists, with units in the names."""
+        model = self.model
+        known = Actuators(model)
         return {
             'version': VERSION,
             'model': str(self.path),
-            'bodies': self.bodies(),
+            'bodies': [
+                {
+                    'name': body.name,
+                    'parent': model.body(int(body.parentid[0])).name,
+                    'mass_kg': float(body.mass[0]),
+                    'is_mocap': bool(body.mocapid[0] >= 0),
+                }
+                for body in map(model.body, range(1, model.nbody))
+            ],
             'sites': self.sites(),
-            'joints': self.joints(),
-            'actuators': self.actuators(),
-            'keyframes': self.keyframes(),
-            'cameras': self.cameras(),
-            'sensors': self.sensors(),
+            'joints': [
+                {
+                    'name': joint.name,
+                    'body': self._body(joint.bodyid),
+                    'type': JOINT_TYPES[int(joint.type[0])],
+                    'range': joint.range.tolist() if joint.limited[0] else None,
+                }
+                for joint in map(model.joint, range(model.njnt))
+            ],
+            'actuators': [
+                {
+                    'name': model.actuator(index).name,
+                    'index': index,
+                    'drives': known.driven[index],
+                    'takes': known.kinds[index],
+                }
+                for index in range(known.count)
+            ],
+            'keyframes': [
+                {'name': name, 'number': number}
+                for number, name in enumerate(keyframe_names(model))
+            ],
+            'cameras': [
+                {
+                    'name': camera.name,
+                    'body': self._body(camera.bodyid),
+                    'fovy_deg': float(camera.fovy[0]),
+                }
+                for camera in map(model.camera, range(model.ncam))
+            ],
+            'sensors': [
+                {
+                    'name': sensor.name,
+                    'type': mujoco.mjtSensor(int(sensor.type[0]))
+                    .name.removeprefix('mjSENS_')
+                    .lower(),
+                }
+                for sensor in map(model.sensor, range(model.nsensor))
+            ],
         }
-
-    def bodies(self) -> list[dict[str, object]]:
-        """Return every body but the world."""
-        model = self.model
-        return [
-            {
-                'name': model.body(index).name,
-                'parent': model.body(int(model.body_parentid[index])).name,
-                'mass_kg': float(model.body_mass[index]),
-                'is_mocap': bool(model.body_mocapid[index] >= 0),
-            }
-            for index in range(1, model.nbody)
-        ]
 
     def sites(self) -> list[JsonObject]:
         """Return every site."""
-        model = self.model
         return [
-            {
-                'name': model.site(index).name,
-                'body': self._body(model.site_bodyid[index]),
-                'pos_m': model.site_pos[index].tolist(),
-            }
-            for index in range(model.nsite)
-        ]
-
-    def joints(self) -> list[dict[str, object]]:
-        """Return every joint; `range` is rad or m, None without limits."""
-        model = self.model
-        return [
-            {
-                'name': model.joint(index).name,
-                'body': self._body(model.jnt_bodyid[index]),
-                'type': JOINT_TYPES[int(model.jnt_type[index])],
-                'range': model.jnt_range[index].tolist() if model.jnt_limited[index] else None,
-            }
-            for index in range(model.njnt)
-        ]
-
-    def actuators(self) -> list[dict[str, object]]:
-        """Return every actuator and what it takes; one without a name answers to its index."""
-        known = Actuators(self.model)
-        return [
-            {
-                'name': self.model.actuator(index).name,
-                'index': index,
-                'drives': known.driven[index],
-                'takes': known.kinds[index],
-            }
-            for index in range(known.count)
-        ]
-
-    def keyframes(self) -> list[dict[str, object]]:
-        """Return every keyframe; one without a name answers to its number."""
-        return [
-            {'name': name, 'number': number}
-            for number, name in enumerate(keyframe_names(self.model))
-        ]
-
-    def cameras(self) -> list[dict[str, object]]:
-        """Return every camera."""
-        model = self.model
-        return [
-            {
-                'name': model.camera(index).name,
-                'body': self._body(model.cam_bodyid[index]),
-                'fovy_deg': float(model.cam_fovy[index]),
-            }
-            for index in range(model.ncam)
-        ]
-
-    def sensors(self) -> list[JsonObject]:
-        """Return every sensor that the model has of its own."""
-        model = self.model
-        return [
-            {
-                'name': model.sensor(index).name,
-                'type': mujoco.mjtSensor(int(model.sensor_type[index]))
-                .name.removeprefix('mjSENS_')
-                .lower(),
-            }
-            for index in range(model.nsensor)
+            {'name': site.name, 'body': self._body(site.bodyid), 'pos_m': site.pos.tolist()}
+            for site in map(self.model.site, range(self.model.nsite))
         ]
 
     def _body(self, index: Any) -> str:
-        return str(self.model.body(int(index)).name)
+        return str(self.model.body(int(index[0])).name)
 
 
 def look_at(path: Path) -> Survey:

@@ -9,7 +9,7 @@ from front-right-down to front-left-up, world frames from north-east-down to eas
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common import msgs
-from rig_common.arrays import Ints
+from rig_common.arrays import Floats, Ints
+from rig_common.cdr import Template
 from rig_common.errors import RigError
 from rig_common.installing import pip_install
 from sensor_rig.bags.formats.made import MadeFile, MadeStream
@@ -60,123 +61,107 @@ def ulog_file(path: Path) -> MadeFile:
     return MadeFile(path, streams)
 
 
-def _columns(fields: Fields, name: str, count: int) -> NDArray[np.float64] | None:
-    """Return an array field as [n, count]; None where it is not there."""
-    names = [f'{name}[{index}]' for index in range(count)]
+def _columns(fields: Fields, name: str, parts: Sequence[object]) -> Floats | None:
+    """Return fields such as `q[0]`, `q[1]` as [n, parts]; None where one is not there."""
+    names = [f'{name}[{part}]' if name else str(part) for part in parts]
     if not all(each in fields for each in names):
         return None
     return np.stack([np.asarray(fields[each], float) for each in names], axis=1)
 
 
-def _imu_stream(
-    topic: str, stamps_ns: Ints, received_ns: Ints, gyro: NDArray[np.float64],
-    force: NDArray[np.float64],
-) -> MadeStream:  # fmt: skip
-    template, gyro, force = msgs.imu(topic.strip('/')), gyro * FLU, force * FLU
+def _filled(
+    topic: str, template: Template, stamps_ns: Ints, received_ns: Ints, **values: Floats
+) -> MadeStream:
+    """Return the stream of a template whose blocks are rows of `values`."""
     return MadeStream(
         topic,
-        'sensor_msgs/msg/Imu',
+        template.type_name,
         received_ns,
         lambda index: template.fill(
-            int(stamps_ns[index]), angular_velocity=gyro[index], linear_acceleration=force[index]
+            int(stamps_ns[index]), **{name: each[index] for name, each in values.items()}
         ),
     )
+
+
+def _imu_stream(
+    topic: str, stamps_ns: Ints, received_ns: Ints, gyro: Floats | None, force: Floats | None
+) -> MadeStream | None:
+    if gyro is None or force is None:
+        return None
+    turned = {'angular_velocity': gyro * FLU, 'linear_acceleration': force * FLU}
+    return _filled(topic, msgs.imu(topic.strip('/')), stamps_ns, received_ns, **turned)
 
 
 def _sensor_combined(
     topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
 ) -> MadeStream | None:
-    gyro, force = (_columns(fields, name, 3) for name in ('gyro_rad', 'accelerometer_m_s2'))
-    if gyro is None or force is None:
-        return None
-    return _imu_stream(topic, stamps_ns, received_ns, gyro, force)
+    values = (_columns(fields, name, range(3)) for name in ('gyro_rad', 'accelerometer_m_s2'))
+    return _imu_stream(topic, stamps_ns, received_ns, *values)
 
 
 def _vehicle_imu(
     topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
 ) -> MadeStream | None:
     """Return the mean rates of each step, stamped in its middle."""
-    turned, pushed = (_columns(fields, name, 3) for name in ('delta_angle', 'delta_velocity'))
-    angle_us, velocity_us = (
-        np.maximum(np.asarray(fields.get(f'delta_{each}_dt', 0), float), 1.0)
-        for each in ('angle', 'velocity')
-    )
-    if turned is None or pushed is None or angle_us.ndim != 1:
-        return None
-    middles_ns = stamps_ns - np.rint(angle_us * 500.0).astype(np.int64)
-    gyro, force = turned / (angle_us[:, None] * 1e-6), pushed / (velocity_us[:, None] * 1e-6)
-    return _imu_stream(topic, middles_ns, received_ns, gyro, force)
+    rates = []
+    for name in ('angle', 'velocity'):
+        moved = _columns(fields, f'delta_{name}', range(3))
+        lasted_us = np.maximum(np.asarray(fields.get(f'delta_{name}_dt', 0), float), 1.0)
+        if moved is None or lasted_us.ndim != 1:
+            return None
+        rates.append(moved / (lasted_us[:, None] * 1e-6))
+        if name == 'angle':
+            stamps_ns = stamps_ns - np.rint(lasted_us * 500.0).astype(np.int64)
+    return _imu_stream(topic, stamps_ns, received_ns, *rates)
 
 
 def _pose(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
-    quats = _columns(fields, 'q', 4)
+    quats = _columns(fields, 'q', range(4))
     if quats is None:
         return None
-    place = _columns(fields, 'position', 3)
-    if place is None:
-        named = [fields.get(axis) for axis in 'xyz']
-        place = (np.zeros((len(quats), 3)) if any(each is None for each in named) else
-                 np.stack([np.asarray(each, float) for each in named], axis=1))  # fmt: skip
+    place = _columns(fields, 'position', range(3))
+    place = _columns(fields, '', 'xyz') if place is None else place
+    place = np.zeros((len(quats), 3)) if place is None else place
     good = np.isfinite(quats).all(axis=1) & (np.linalg.norm(quats, axis=1) > 0.5)
     w, x, y, z = quats[good].T
-    half = 0.5**0.5
-    # (0, h, h, 0) * q * (0, 1, 0, 0), w first: the world turns before, the body after.
-    turned = np.stack([half * (w + z), half * (x + y), half * (x - y), half * (w - z)], axis=1)
-    xyzw = np.stack([turned[:, 1], turned[:, 2], turned[:, 3], turned[:, 0]], axis=1)
+    # (0, h, h, 0) * q * (0, 1, 0, 0), w first, h = sqrt(1/2): the world turns before, the body
+    # after.
+    xyzw = 0.5**0.5 * np.stack([x + y, x - y, w - z, w + z], axis=1)
     north, east, down = np.nan_to_num(place[good]).T
-    enu = np.stack([east, north, -down], axis=1)
-    made = pose_stream(topic, PoseRows(stamps_ns[good], enu, xyzw), topic.strip('/'))
-    return MadeStream(topic, made.type_name, received_ns[good], made.make)
+    poses = PoseRows(stamps_ns[good], np.stack([east, north, -down], axis=1), xyzw)
+    made = pose_stream(topic, poses, topic.strip('/'))
+    return replace(made, receive_ns=received_ns[good])
 
 
 def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
-    if 'latitude_deg' in fields:
-        latitude, longitude = fields['latitude_deg'], fields['longitude_deg']
-        altitude = fields['altitude_msl_m']
-    elif 'lat' in fields:
-        latitude, longitude = fields['lat'] * 1e-7, fields['lon'] * 1e-7
-        altitude = fields['alt'] * 1e-3
-    else:
-        return None
-    places = np.stack(
-        [np.asarray(each, float) for each in (latitude, longitude, altitude)], axis=1
-    )
+    places = _columns(fields, '', ('latitude_deg', 'longitude_deg', 'altitude_msl_m'))
+    if places is None:
+        places = _columns(fields, '', ('lat', 'lon', 'alt'))
+        places = None if places is None else places * (1e-7, 1e-7, 1e-3)
     template = msgs.nav_sat_fix(topic.strip('/'))
-    return MadeStream(
-        topic,
-        'sensor_msgs/msg/NavSatFix',
-        received_ns,
-        lambda index: template.fill(int(stamps_ns[index]), position=places[index]),
-    )
+    return places if places is None else _filled(
+        topic, template, stamps_ns, received_ns, position=places
+    )  # fmt: skip
 
 
 def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
-    values = fields.get('pressure')
+    values = _columns(fields, '', ('pressure',))
     if values is None:
         return None
-    pascals = np.asarray(values, float) * (100.0 if np.median(values) < LEAST_PA else 1.0)
+    pascals = values[:, 0] * (100.0 if np.median(values) < LEAST_PA else 1.0)
     template = msgs.fluid_pressure(topic.strip('/'))
-    return MadeStream(
-        topic,
-        'sensor_msgs/msg/FluidPressure',
-        received_ns,
-        lambda index: template.fill(int(stamps_ns[index]), fluid_pressure=pascals[index]),
-    )
+    return _filled(topic, template, stamps_ns, received_ns, fluid_pressure=pascals)
 
 
 def _magnetometer(
     topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
 ) -> MadeStream | None:
-    if not all(axis in fields for axis in 'xyz'):
+    values = _columns(fields, '', 'xyz')
+    if values is None:
         return None
-    values = np.stack([np.asarray(fields[axis], float) for axis in 'xyz'], axis=1) * FLU * GAUSS
     template = msgs.magnetic_field(topic.strip('/'))
-    return MadeStream(
-        topic,
-        'sensor_msgs/msg/MagneticField',
-        received_ns,
-        lambda index: template.fill(int(stamps_ns[index]), magnetic_field=values[index]),
-    )
+    field = values * FLU * GAUSS
+    return _filled(topic, template, stamps_ns, received_ns, magnetic_field=field)
 
 
 READERS: dict[str, Made] = {
