@@ -137,6 +137,7 @@ class BagReader:
             if (topics is None or each.topic in topics)
             and self._type_of(each) == self.topics[each.topic].type_name
         }
+        names = {number: each.topic for number, each in wanted.items()}
         found = Counter[int]()
         new = tuple.__new__  # half the cost of Recorded()
         try:
@@ -145,7 +146,7 @@ class BagReader:
                     block = [*self._as_cdr(block, wanted)]
                 found.update(map(itemgetter(1), block))
                 taken = [
-                    new(Recorded, (wanted[number].topic, receive_ns, raw, publish_ns))
+                    new(Recorded, (names[number], receive_ns, raw, publish_ns))
                     for receive_ns, number, raw, publish_ns in block
                 ]
                 yield taken if self._sidecar is None else [*map(self._corrected, taken)]

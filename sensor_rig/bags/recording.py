@@ -111,7 +111,7 @@ class Recording:
             merged = merge(*map(chain.from_iterable, streams), key=itemgetter(0))
             blocks = iter(lambda: [*islice(merged, MERGED)], [])
         for block in blocks:
-            if self.is_ros2 and any(each[2].startswith(ZSTD_MAGIC) for each in block):
+            if self.is_ros2 and ZSTD_MAGIC in {each[2][:4] for each in block}:
                 block = [*self._unpacked_messages(block)]  # CDR begins with 0
             yield block
         if self._unpackable.total():

@@ -10,13 +10,13 @@ import numpy as np
 from sensor_rig.export.knowledge import CAMERAS, ImuNoise, Knowledge, KnownSensor
 from sensor_rig.export.text import (
     CORRECT,
+    apart,
     difference,
     gap,
     matrix,
     number,
     rotation_note,
     rows_text,
-    warnings,
 )
 
 DISTORTIONS = {'plumb_bob': 'radtan', 'equidistant': 'equidistant', 'fisheye': 'equidistant'}
@@ -85,7 +85,7 @@ def orb_slam3(known: Knowledge) -> dict[str, str]:
     lines = [
         '%YAML:1.0',
         f'# ORB-SLAM3 has no time shift: it takes stamps as they are. {CORRECT}.',
-        *_would_be(known, imu, camera),
+        *(f'# {each}' for each in apart(known, 't_imu = t_cam {}', imu, camera)),
         *_opencv_pose('IMU.T_b_c1', camera, inverse=False),
     ]
     keys = ('IMU.NoiseAcc', 'IMU.NoiseGyro', 'IMU.AccWalk', 'IMU.GyroWalk')
@@ -93,17 +93,6 @@ def orb_slam3(known: Knowledge) -> dict[str, str]:
         lines.append(_noise_line(key, value, known.noise))
     lines.append(f'IMU.Frequency: {number(round(imu.rate_hz, 3))}')
     return {'orb_slam3.yaml': '\n'.join(lines) + '\n'}
-
-
-def _would_be(known: Knowledge, imu: KnownSensor, camera: KnownSensor) -> list[str]:
-    """Return as comments by how much the stamps of a tool without a shift are apart."""
-    if not (imu.known and camera.known):
-        return [f'# the clock of {camera.name} against {imu.name} is not known']
-    away_ms, sigma_ms = (imu.ahead_s - camera.ahead_s) * 1e3, known.sigma_s(imu, camera) * 1e3
-    return [
-        f'# t_imu = t_cam {away_ms:+.3f} ms, ± {sigma_ms:.3g} ms (1 sigma)',
-        *(f'# {text}' for text in warnings(known, imu, camera)),
-    ]
 
 
 def _camchain(known: Knowledge, tool: str, pose_key: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sensor_rig.export.knowledge import IMU, Knowledge, KnownSensor
-from sensor_rig.export.text import CORRECT, difference, gap, warnings
+from sensor_rig.export.text import CORRECT, apart, difference, gap, warnings
 
 PX4_DELAYS = {
     'sensor_msgs/msg/NavSatFix': 'EKF2_GPS_DELAY',
@@ -79,13 +79,8 @@ def robot_localization(known: Knowledge) -> dict[str, str]:
         number = counts[kind] = counts.get(kind, -1) + 1
         lines.append(f'    {kind}{number}: {sensor.topic}')
         if sensor is not base and sensor.known and base.known:
-            away_ms = (sensor.ahead_s - base.ahead_s) * 1e3
-            sigma_ms = known.sigma_s(sensor, base) * 1e3
-            lines.append(
-                f'    # its stamps are {away_ms:+.3f} ms against {base.name}, '
-                f'± {sigma_ms:.3g} ms (1 sigma)'
-            )
-            lines += [f'    # {text}' for text in warnings(known, sensor, base)]
+            told = apart(known, f'its stamps are {{}} against {base.name}', sensor, base)
+            lines += [f'    # {each}' for each in told]
         if sensor.latency_s == sensor.latency_s:
             latest_s = max(latest_s, sensor.latency_s)
     lines += [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sensor_rig.export.knowledge import LIDARS, Knowledge, KnownSensor
 from sensor_rig.export.text import (
     CORRECT,
+    apart,
     difference,
     gap,
     number,
@@ -56,13 +57,7 @@ def lio_sam(known: Knowledge) -> dict[str, str]:
         '  ros__parameters:',
         f'    # LIO-SAM has no time offset: it takes stamps as they are. {CORRECT}.',
     ]
-    if imu.known and lidar.known:
-        away_ms = (imu.ahead_s - lidar.ahead_s) * 1e3
-        lines.append(
-            f'    # t_imu = t_lidar {away_ms:+.3f} ms, '
-            f'± {known.sigma_s(imu, lidar) * 1e3:.3g} ms (1 sigma)'
-        )
-        lines += [f'    # {text}' for text in warnings(known, imu, lidar)]
+    lines += [f'    # {each}' for each in apart(known, 't_imu = t_lidar {}', imu, lidar)]
     lines += [f'    pointCloudTopic: "{lidar.topic}"', f'    imuTopic: "{imu.topic}"']
     for key, value in (
         ('imuAccNoise', noise.accel_density),

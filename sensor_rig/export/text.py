@@ -51,6 +51,17 @@ def difference(
     return [*lines, f'{indent}{key}: {number(value_s * scale)}']
 
 
+def apart(known: Knowledge, what: str, one: KnownSensor, other: KnownSensor) -> list[str]:
+    """Return as text by how much the stamps of `one` are ahead, for a tool without a shift."""
+    if not (one.known and other.known):
+        return [f'the clock of {other.name} against {one.name} is not known']
+    away_ms, sigma_ms = (one.ahead_s - other.ahead_s) * 1e3, known.sigma_s(one, other) * 1e3
+    return [
+        what.format(f'{away_ms:+.3f} ms') + f', ± {sigma_ms:.3g} ms (1 sigma)',
+        *warnings(known, one, other),
+    ]
+
+
 def warnings(known: Knowledge, one: KnownSensor, other: KnownSensor) -> list[str]:
     """Return what a constant offset between two sensors does not say."""
     found = []

@@ -11,12 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 from rig_common import msgs
-from rig_common.arrays import Ints
 from rig_common.cdr import Template
-from sensor_rig.bags.formats.made import MadeFile, MadeStream
+from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
 from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
 from sensor_rig.bags.storage.base import BrokenError
 
@@ -55,20 +53,15 @@ def _sensor(folder: Path) -> list[MadeStream]:
     except ValueError:
         raise BrokenError(f'{folder.name}/{DATA} holds something else than numbers') from None
     if kind == 'imu' or header[1].startswith('w_'):
-        return [_imu(folder.name, times_ns, values)]
+        rates = {'angular_velocity': values[:, :3], 'linear_acceleration': values[:, 3:6]}
+        topic = f'/{folder.name}/data_raw'
+        return [filled(topic, msgs.imu(folder.name), times_ns, times_ns, **rates)]
     if values.shape[1] >= 7:  # p x y z, q w x y z, and what follows
         poses = PoseRows(times_ns, values[:, :3], values[:, [4, 5, 6, 3]])
         return [pose_stream(f'/{folder.name}/pose', poses, folder.name)]
     if values.shape[1] == 3:
-        template = msgs.point_stamped(folder.name)
-        return [
-            MadeStream(
-                f'/{folder.name}/position',
-                'geometry_msgs/msg/PointStamped',
-                times_ns,
-                lambda index: template.fill(int(times_ns[index]), point=values[index]),
-            )
-        ]
+        template, topic = msgs.point_stamped(folder.name), f'/{folder.name}/position'
+        return [filled(topic, template, times_ns, times_ns, point=values)]
     return []
 
 
@@ -94,19 +87,6 @@ def _about(file: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _imu(name: str, times_ns: Ints, values: NDArray[np.float64]) -> MadeStream:
-    template = msgs.imu(name)
-
-    def make(index: int) -> bytes:
-        return template.fill(
-            int(times_ns[index]),
-            angular_velocity=values[index, :3],
-            linear_acceleration=values[index, 3:6],
-        )
-
-    return MadeStream(f'/{name}/data_raw', 'sensor_msgs/msg/Imu', times_ns, make)
-
-
 def _camera(folder: Path, rows: list[list[str]], about: dict[str, object]) -> list[MadeStream]:
     rows = [row for row in rows if (folder / 'data' / row[1]).is_file()]
     times_ns = np.array([int(row[0]) for row in rows], np.int64)
@@ -128,14 +108,7 @@ def _camera(folder: Path, rows: list[list[str]], about: dict[str, object]) -> li
     streams = [MadeStream(f'/{name}/image_raw', 'sensor_msgs/msg/Image', times_ns, make)]
     info = _camera_info(name, about)
     if info is not None:
-        streams.append(
-            MadeStream(
-                f'/{name}/camera_info',
-                'sensor_msgs/msg/CameraInfo',
-                times_ns,
-                lambda index: info.fill(int(times_ns[index])),
-            )
-        )
+        streams.append(filled(f'/{name}/camera_info', info, times_ns, times_ns))
     return streams
 
 

@@ -15,7 +15,8 @@ from rosbags.interfaces import (
     MessageDefinitionFormat,
 )
 
-from rig_common.arrays import Ints
+from rig_common.arrays import Floats, Ints
+from rig_common.cdr import Template
 from sensor_rig.bags.storage.base import BrokenError, Message
 
 
@@ -31,6 +32,20 @@ class MadeStream:
     """From the number of a message to its CDR bytes."""
     has_arrivals: bool = False
     """Whether the format tells when messages were received."""
+
+
+def filled(
+    topic: str, template: Template, stamps_ns: Ints, received_ns: Ints, **values: Floats
+) -> MadeStream:
+    """Return the stream of a template whose blocks are rows of `values`."""
+    return MadeStream(
+        topic,
+        template.type_name,
+        received_ns,
+        lambda index: template.fill(
+            int(stamps_ns[index]), **{name: each[index] for name, each in values.items()}
+        ),
+    )
 
 
 class MadeFile:

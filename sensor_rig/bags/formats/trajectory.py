@@ -16,9 +16,8 @@ from rig_common import msgs
 from rig_common.arrays import Floats, Ints
 from rig_common.errors import RigError, why
 from rig_common.quaternions import wxyz_from_matrix
-from sensor_rig.bags.formats.made import MadeFile, MadeStream
+from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
 
-POSE_TYPE = 'geometry_msgs/msg/PoseStamped'
 KITTI_COLUMNS, TUM_COLUMNS = 12, 8
 TIME_NAMES = ('timestamp', 'time', 't', 'stamp', 'sec', 'seconds', 'nsec', 'ns')
 POSITION = ('x', 'y', 'z')
@@ -44,16 +43,14 @@ def trajectory_file(path: Path) -> MadeFile:
 
 def pose_stream(topic: str, poses: PoseRows, frame_id: str) -> MadeStream:
     """Return poses as a stream of PoseStamped."""
-    template = msgs.pose_stamped(frame_id)
-
-    def make(index: int) -> bytes:
-        return template.fill(
-            int(poses.times_ns[index]),
-            position=poses.positions_m[index],
-            orientation=poses.quats_xyzw[index],
-        )
-
-    return MadeStream(topic, POSE_TYPE, poses.times_ns, make)
+    return filled(
+        topic,
+        msgs.pose_stamped(frame_id),
+        poses.times_ns,
+        poses.times_ns,
+        position=poses.positions_m,
+        orientation=poses.quats_xyzw,
+    )
 
 
 def read_poses(path: Path) -> PoseRows:

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 from rig_common import msgs
 from rig_common.arrays import Floats, Ints
-from rig_common.cdr import Template
 from rig_common.errors import RigError
 from rig_common.installing import pip_install
-from sensor_rig.bags.formats.made import MadeFile, MadeStream
+from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
 from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
 from sensor_rig.bags.storage.base import BrokenError
 
@@ -69,27 +68,13 @@ def _columns(fields: Fields, name: str, parts: Sequence[object]) -> Floats | Non
     return np.stack([np.asarray(fields[each], float) for each in names], axis=1)
 
 
-def _filled(
-    topic: str, template: Template, stamps_ns: Ints, received_ns: Ints, **values: Floats
-) -> MadeStream:
-    """Return the stream of a template whose blocks are rows of `values`."""
-    return MadeStream(
-        topic,
-        template.type_name,
-        received_ns,
-        lambda index: template.fill(
-            int(stamps_ns[index]), **{name: each[index] for name, each in values.items()}
-        ),
-    )
-
-
 def _imu_stream(
     topic: str, stamps_ns: Ints, received_ns: Ints, gyro: Floats | None, force: Floats | None
 ) -> MadeStream | None:
     if gyro is None or force is None:
         return None
     turned = {'angular_velocity': gyro * FLU, 'linear_acceleration': force * FLU}
-    return _filled(topic, msgs.imu(topic.strip('/')), stamps_ns, received_ns, **turned)
+    return filled(topic, msgs.imu(topic.strip('/')), stamps_ns, received_ns, **turned)
 
 
 def _sensor_combined(
@@ -139,7 +124,7 @@ def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> Made
         places = _columns(fields, '', ('lat', 'lon', 'alt'))
         places = None if places is None else places * (1e-7, 1e-7, 1e-3)
     template = msgs.nav_sat_fix(topic.strip('/'))
-    return places if places is None else _filled(
+    return places if places is None else filled(
         topic, template, stamps_ns, received_ns, position=places
     )  # fmt: skip
 
@@ -150,7 +135,7 @@ def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) ->
         return None
     pascals = values[:, 0] * (100.0 if np.median(values) < LEAST_PA else 1.0)
     template = msgs.fluid_pressure(topic.strip('/'))
-    return _filled(topic, template, stamps_ns, received_ns, fluid_pressure=pascals)
+    return filled(topic, template, stamps_ns, received_ns, fluid_pressure=pascals)
 
 
 def _magnetometer(
@@ -161,7 +146,7 @@ def _magnetometer(
         return None
     template = msgs.magnetic_field(topic.strip('/'))
     field = values * FLU * GAUSS
-    return _filled(topic, template, stamps_ns, received_ns, magnetic_field=field)
+    return filled(topic, template, stamps_ns, received_ns, magnetic_field=field)
 
 
 READERS: dict[str, Made] = {

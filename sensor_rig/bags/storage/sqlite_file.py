@@ -52,6 +52,7 @@ COLUMNS = {'topics': _ABOUT_TOPICS.split(), 'message_definitions': _ABOUT_TYPES.
 FORMATS = {'ros2msg': MessageDefinitionFormat.MSG, 'ros2idl': MessageDefinitionFormat.IDL}
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What Python raises about a damaged file; the second for a sentence of sqlite about it."""
+IS_MESSAGE = "typeof(timestamp) = 'integer' AND typeof(data) = 'blob'"
 USUAL_GAP = 10
 """Times the rows that are there: a larger step from one row's number to the next is no count."""
 
@@ -95,30 +96,22 @@ class SqliteFile:
         numbers = ','.join(str(int(number)) for number in wanted)
         count = sum(each.msgcount for each in self.connections)
         some = max(1, BLOCK_BYTES * count // self.path.stat().st_size)
-        last_ns, last_id, no_messages = -(2**63), -1, 0
+        given = 0
         while True:
             try:
                 rows = self._database.execute(
-                    f'SELECT timestamp, topic_id, data, 0, id FROM messages WHERE topic_id IN '
-                    f'({numbers}) AND timestamp >= ? AND (timestamp > ? OR id > ?) '
-                    f'ORDER BY timestamp, id',
-                    (last_ns, last_ns, last_id),
+                    f'SELECT timestamp, topic_id, data, 0 FROM messages WHERE topic_id IN '
+                    f'({numbers}) AND {IS_MESSAGE} ORDER BY timestamp, id LIMIT -1 OFFSET {given}'
                 )
                 while block := rows.fetchmany(some):
-                    good = [
-                        row[:4] for row in block if type(row[0]) is int and type(row[2]) is bytes
-                    ]
-                    no_messages += len(block) - len(good)
-                    last_ns, *_, last_id = block[-1]
-                    yield good
-                break
+                    yield block
+                    given += len(block)
+                return
             except UNREADABLE as error:
                 if self._is_copy:
                     raise
                 self._database.close()
                 self._database = self._salvaged(self._source, _why(error))
-        if no_messages:
-            self._damage.say(f'{no_messages} rows are no messages and are left out')
 
     # ---- sound or not ---------------------------------------------------------------------------
 
@@ -234,7 +227,7 @@ class SqliteFile:
         counts = {}
         for number, count, first, last in database.execute(
             'SELECT topic_id, count(*), min(timestamp), max(timestamp) FROM messages '
-            "WHERE typeof(timestamp) = 'integer' AND typeof(data) = 'blob' GROUP BY topic_id"
+            f'WHERE {IS_MESSAGE} GROUP BY topic_id'
         ).fetchall():
             counts[number] = (count, first, last)
         rows = database.execute('SELECT count(*) FROM messages').fetchone()[0]
