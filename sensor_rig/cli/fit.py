@@ -6,7 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.support.arguments import add_sidecar_argument, not_negative, output_file
+from sensor_rig.cli.support.arguments import (
+    add_sidecar_argument,
+    not_negative,
+    output_file,
+    refuse_existing,
+)
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -63,15 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit every topic, say what was found, and write what was asked for."""
-    from rig_common.errors import RigError
     from sensor_rig.cli.support.progress import tell_problems
+    from sensor_rig.fit.choosing import candidates
     from sensor_rig.fit.fit_page import fit_page
     from sensor_rig.fit.output import as_json, datasheet, rig_file
     from sensor_rig.fit.servo import fit_servo, read_log
 
     for file in (args.write, args.html):
-        if file is not None and file.exists():
-            raise RigError(f'{file} exists already; choose another name or remove it first')
+        refuse_existing(file)
+    candidates(args.model)
     problems: list[str] = []
     source = args.recording.name
     if _is_text(args.recording) and (log := read_log(args.recording)) is not None:
@@ -189,7 +194,10 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
                     raise
                 problems.append(f'not fitted: {error}')
     if not found:
-        raise RigError(f'{args.recording} has no stamped topic of {FEWEST} messages or more')
+        after = f' after the first {args.skip:g} s' if args.skip else ''
+        raise RigError(
+            f'{args.recording} has no stamped topic of {FEWEST} messages or more{after}'
+        )
     return found
 
 

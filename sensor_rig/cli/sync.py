@@ -123,6 +123,7 @@ def summary(document: JsonObject) -> JsonObject:
 
 def print_document(document: JsonObject) -> None:
     """Print what a run came to."""
+    from sensor_rig.syncing.drops import DROP_FATES, SPARE, fates
     from sync_engine.streams.ledger import USED
 
     print(
@@ -133,14 +134,15 @@ def print_document(document: JsonObject) -> None:
     rows = []
     for name, sensor in document['sensors'].items():
         counts, last, pairing = sensor['counts'], sensor['last'], sensor['pairing']
-        settled = sum(counts[each.value] for each in USED)
+        went = fates(document, name)
         rows.append(
             (
                 name,
                 sensor['topic'],
                 counts['received'],
-                settled,
-                counts['received'] - settled - counts['buffered'],
+                sum(went[each.value] for each in USED),
+                went[SPARE],
+                sum(went[fate] for fate in DROP_FATES),
                 'reference' if name == reference else _offset(last),
                 last.get('state', '-'),
                 '-' if not pairing['count'] else f'{pairing["p95_s"] * 1e3:.2f}',
@@ -152,6 +154,7 @@ def print_document(document: JsonObject) -> None:
             'topic',
             'received',
             'used',
+            'spare',
             'dropped',
             'offset (ms)',
             'state',

@@ -37,7 +37,7 @@ class Severity(IntEnum):
             if each.word == word:
                 return each
         allowed = ', '.join([*(each.word for each in cls), *others])
-        raise RigError(f'severity is {word!r}; it should be one of {allowed}')
+        raise RigError(f'--fail-on is {word!r}; it should be one of {allowed}')
 
 
 INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG

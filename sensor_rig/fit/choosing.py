@@ -45,15 +45,21 @@ class ChosenModel:
     """Likelier ones whose tail is not the measured one."""
 
 
+def candidates(only: str) -> list[str]:
+    """Return the models of the kind `only`, all without one; RigError where there are none."""
+    names = [name for name in CANDIDATES if not only or only in (name, name.partition('_')[0])]
+    if not names:
+        kinds = sorted({name.partition('_')[0] for name in CANDIDATES})
+        raise RigError(f'the model {only!r} cannot be fitted; {hint(only, kinds, "there are")}')
+    return names
+
+
 def choose(x: Floats, only: str = '') -> ChosenModel:
     """Fit every model (or those of the kind `only`); return the likeliest with the right tail.
 
     Each fold is a stretch of time, so that neighbours do not tell about each other.
     """
-    names = [name for name in CANDIDATES if not only or only in (name, name.partition('_')[0])]
-    if not names:
-        kinds = sorted({name.partition('_')[0] for name in CANDIDATES})
-        raise RigError(f'the model {only!r} cannot be fitted; {hint(only, kinds, "there are")}')
+    names = candidates(only)
     x = x[:: -(-len(x) // MOST)]
     if x.std() < NOISELESS_S:
         return ChosenModel(fixed(x), {})

@@ -52,6 +52,8 @@ class StreamTimes:
 
     def without_strays(self) -> StreamTimes:
         """Return the messages that were received and stamped when the others were."""
+        if not len(self):
+            return self
         near = np.ones(len(self), np.bool_)
         for times_ns in (self.receive_ns, self.stamp_ns):
             # As floats: the difference of two times of int64 need not be one.

@@ -12,7 +12,7 @@ from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
 from sim_sensors.world.actuation.transmissions import Actuators
 from sim_sensors.world.config.world import WorldConfig
-from sim_sensors.world.model.model_file import compile_model
+from sim_sensors.world.model.model_file import SUFFIXES, compile_model
 from sim_sensors.world.model.poses import keyframe_names
 
 VERSION = 1
@@ -102,6 +102,8 @@ def look_at(path: Path) -> Survey:
     """Compile the model at `path`; what it may read is what it needs, and is said."""
     if not path.is_file():
         raise RigError(f'there is no model file at {path}')
+    if path.suffix.lower() not in SUFFIXES:
+        raise RigError(f'{path} should be an MJCF file (.xml) or a URDF file (.urdf)')
     outside = False
     try:
         model = compile_model(WorldConfig(model=str(path.absolute())), ())

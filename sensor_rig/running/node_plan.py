@@ -113,7 +113,7 @@ def _require_parts(rig: RigConfig, only: Sequence[str]) -> None:
     ]
     for name in only:
         if name not in parts:
-            raise RigError(f'only names {name!r}; {rig.path.name} has {", ".join(parts)}')
+            raise RigError(f'--only names {name!r}; {rig.path.name} has {", ".join(parts)}')
 
 
 def _part_of(only: Sequence[str], node: PlannedNode) -> PlannedNode | None:

@@ -26,14 +26,14 @@ class Scenery:
     def __init__(self, bag: BagReader) -> None:
         raw = [topic for topic in pose_topics(bag) if not topic.startswith('/synced/')]
         self._poses = {topic: bag.topics[topic].type_name for topic in raw[:MOST_PATHS]}
-        self._paths = {topic: Decimated() for topic in self._poses}
+        self._paths = {topic: Decimated[float]() for topic in self._poses}
         cameras = sorted(
             name
             for name, topic in bag.topics.items()
             if topic.type_name == IMAGE and not name.startswith('/synced/')
         )
         self._camera = next(iter(cameras), None)
-        self._pictures = _Few()
+        self._pictures: Decimated[bytes] = Decimated(2 * MOST_PICTURES)
 
     @property
     def topics(self) -> list[str]:
@@ -55,37 +55,13 @@ class Scenery:
 
     def document(self) -> JsonObject:
         """Return paths (time s, x m, y m, yaw rad) by topic, and pictures (JPEG, base64)."""
+        kept = [raw for (raw,) in self._pictures.rows]
+        few = kept[:: -(-len(kept) // MOST_PICTURES) or 1]
         return {
             'paths': {topic: path.rows for topic, path in self._paths.items() if path.rows},
             'camera': self._camera,
-            'pictures': self._pictures.encoded(),
+            'pictures': [found for found in map(_jpeg, few) if found],
         }
-
-
-class _Few:
-    """A few messages spread over a run: as `Decimated`, of bytes."""
-
-    def __init__(self) -> None:
-        self._kept: list[bytes] = []
-        self._stride, self._seen = 1, 0
-
-    def add(self, raw: bytes) -> None:
-        if self._seen % self._stride == 0:
-            if len(self._kept) >= 2 * MOST_PICTURES:
-                self._kept = self._kept[::2]
-                self._stride *= 2
-            if self._seen % self._stride == 0:
-                self._kept.append(raw)
-        self._seen += 1
-
-    def encoded(self) -> list[str]:
-        count = len(self._kept)
-        chosen = (
-            [self._kept[index * count // MOST_PICTURES] for index in range(MOST_PICTURES)]
-            if count > MOST_PICTURES
-            else self._kept
-        )
-        return [found for found in map(_jpeg, chosen) if found]
 
 
 def _jpeg(raw: bytes) -> str:

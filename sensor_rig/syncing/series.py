@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Generic, TypeVar
+
 CAPACITY = 600
+RowT = TypeVar('RowT')
 
 
-class Decimated:
+class Decimated(Generic[RowT]):
     """Rows spread evenly over a run: when it is full, every second one goes."""
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._capacity = capacity
         self._stride = 1
         self._seen = 0
-        self.rows: list[tuple[float, ...]] = []
+        self.rows: list[tuple[RowT, ...]] = []
 
-    def add(self, *row: float) -> None:
+    def add(self, *row: RowT) -> None:
         """Keep `row`, or not: one of every `stride` is kept."""
         if self._seen % self._stride == 0:
             if len(self.rows) >= self._capacity:

@@ -33,8 +33,8 @@ class _SensorRecord:
         self.count = 0
         self.span_s = [0.0, 0.0]  # of the first and of the last arrival
         self.stamps_ns: deque[int] = deque(maxlen=ZOOM_MESSAGES)
-        self.offset = Decimated()
-        self.delta = Decimated()
+        self.offset: Decimated[float] = Decimated()
+        self.delta: Decimated[float] = Decimated()
         self.delta_size = quantiles()
         self.missing: Counter[str] = Counter()
         self.interpolated = 0
@@ -126,7 +126,7 @@ class SyncRecord:
         self._sensors = {name: _SensorRecord(quantiles) for name in config.inputs}
         self._start_ns: int | None = None
         self._end_ns = 0
-        self._window = Decimated()
+        self._window: Decimated[float] = Decimated()
         self._waiting, self._latency = quantiles(), quantiles()
         self._presence = Presence()
         self._zoom: deque[tuple[int, dict[str, int]]] = deque(maxlen=ZOOM_BUNDLES)

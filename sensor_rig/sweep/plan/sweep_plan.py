@@ -288,7 +288,7 @@ def load_plan(path: str | Path) -> Plan:
 def located(file: Path, sentence: str) -> str:
     """Return a sentence about a plan with the line of the key that it names first."""
     told = sentence.removeprefix(f'{file.name}:').lstrip(' .')
-    if told.startswith(str(file)):
+    if str(file) in told:
         return told
     lines = lines_of(file)
     named = [

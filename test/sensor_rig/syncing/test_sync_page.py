@@ -6,14 +6,16 @@ import json
 import math
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import pytest
 
 from rig_common.jsonable import with_nan
 from sensor_rig.cli.main import main
 from sensor_rig.syncing.drops import DROP_FATES, GOOD_FATES, drops, fates
-from sensor_rig.syncing.scenery import MOST_PICTURES, _Few
+from sensor_rig.syncing.scenery import MOST_PICTURES
 from sensor_rig.syncing.scenery_page import laid, scenery_sections
+from sensor_rig.syncing.series import Decimated
 from sensor_rig.syncing.sync_page import sync_page, unaccounted
 
 RIG = """/**:
@@ -229,8 +231,9 @@ def test_a_report_shows_paths_and_pictures() -> None:
 
 
 def test_a_few_messages_stand_for_many() -> None:
-    few = _Few()
+    few: Decimated[bytes] = Decimated(2 * MOST_PICTURES)
     for index in range(1000):
-        few.add(bytes([index % 256]))
-    assert len(few._kept) <= 2 * MOST_PICTURES
-    assert few._seen == 1000 and few.encoded() == [], 'no images, so none are shown'
+        few.add(bytes([index // 4]))
+    kept = [raw[0] for (raw,) in few.rows]
+    assert MOST_PICTURES <= len(kept) <= 2 * MOST_PICTURES
+    assert len({b - a for a, b in pairwise(kept)}) == 1, 'evenly spread'
