@@ -31,7 +31,7 @@ FOLDERS = (
     'worlds',
 )
 COMMAND = re.compile(r'(?:^|[\s"(])(?:\./rig|rig|sensor-rig) +([a-z][a-z-]*)((?: [^#|>&"\n]*)?)')
-FILES = ('.md', '.html', '.json', '.yaml', '.png')
+FILES = ('.md', '.html', '.json', '.yaml', '.png', '.bag', '.csv')
 FOREIGN = {'ros2', 'colcon', 'docker', 'pip', 'rosdep', 'git', 'pytest'}
 
 
@@ -142,9 +142,7 @@ def test_keys_and_names_occur_in_the_sources(page: Path) -> None:
     """A key that was renamed is found here: `rate_hz`, `clock.offset_s`, `stamp_at`."""
     for word in words(page):
         if re.fullmatch(r'[a-z]\w*(\.[a-z]\w*)*', word) and ('_' in word or '.' in word):
-            if word.split('.')[0] in FOREIGN or word.endswith(
-                ('.md', '.html', '.json', '.yaml', '.png')
-            ):
+            if word.split('.')[0] in FOREIGN or word.endswith(FILES):
                 continue
             missing = [
                 part for part in word.split('.') if len(part) > 3 and part not in identifiers()
@@ -170,3 +168,10 @@ def test_every_page_is_in_the_index() -> None:
     for page in (ROOT / 'docs').rglob('*.md'):
         if page.parent.name != 'sensors' or page.name == 'README.md':
             assert page.resolve() in linked | {index.resolve()} | listed, named(page)
+
+
+def test_every_command_is_in_the_table_of_commands() -> None:
+    page = (ROOT / 'docs' / 'getting_started.md').read_text(encoding='utf-8')
+    rows = re.findall(r'^\| (.+?) \|', page.partition('\n## Commands\n')[2], re.M)
+    named_there = {name for row in rows for name in re.findall(r'`([a-z-]+)`', row)}
+    assert {command.NAME for command in registry.commands()} <= named_there
