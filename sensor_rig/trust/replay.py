@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rig_common.arrays import Floats, Ints
-from rig_common.times import NS_PER_S
 from sensor_rig.trust.streams import Streams
 from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
@@ -35,11 +34,6 @@ class Track:
         index = np.clip(np.searchsorted(self.arrival_ns, arrival_ns, 'right') - 1, 0, None)
         return self.offset_ns[index], self.sigma_s[index]
 
-    def times_s(self, start_ns: int) -> Floats:
-        """Return the times after `start_ns` (s)."""
-        times: Floats = (self.arrival_ns - start_ns) / NS_PER_S
-        return times
-
 
 Estimator = Callable[[Streams], Track]
 """What is scored: the engine, or another way to find the offset."""
@@ -48,7 +42,7 @@ Estimator = Callable[[Streams], Track]
 def engine_track(streams: Streams) -> Track:
     """Return what the sync engine believes of these streams."""
     engine = SyncEngine(streams.config)
-    notes: list[tuple[int, int, float, bool]] = []
+    notes: list[tuple[int, float, bool]] = []
     turns = iter(streams.turns)
     due = next(turns, None)
     stamps, arrivals = streams.stamp_ns.tolist(), streams.arrival_ns.tolist()
@@ -66,13 +60,11 @@ def engine_track(streams: Streams) -> Track:
             due = next(turns, None)
         engine.run_cues()
         known = engine.offset(streams.sensor, to=streams.imu)
-        notes.append(
-            (arrivals[index], known.offset_ns, known.sigma_s, known.state is OffsetState.LOCKED)
-        )
+        notes.append((known.offset_ns, known.sigma_s, known.state is OffsetState.LOCKED))
     status = engine.status().sensors[streams.sensor]
-    times, offsets, sigmas, locked = zip(*notes, strict=True) if notes else ((), (), (), ())
+    offsets, sigmas, locked = zip(*notes, strict=True) if notes else ((),) * 3
     return Track(
-        np.array(times, dtype=np.int64),
+        streams.arrival_ns[~streams.is_imu],
         np.array(offsets, dtype=np.int64),
         np.array(sigmas, dtype=np.float64),
         np.array(locked, dtype=np.bool_),

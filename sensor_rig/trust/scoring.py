@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+from scipy.special import chdtri
 
 from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
@@ -27,8 +28,8 @@ STEP_SETTLES_S = 3.0
 STEP_FOLLOWED_S = 2e-3
 DOUBT_MESSAGES = 3
 """Messages after a step by which a wrong estimate must have left `locked`."""
-OVERCONFIDENT = 1.96
-"""Normal quantile of the limit that NEES must stay below (97.5 %)."""
+UNLIKELY = 0.025
+"""Chance that honest claims have a NEES above its limit."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def _response(change: Change, streams: Streams, base: Track, estimator: Estimato
         track.fixes,
         extra,
         says,
-        track.times_s(streams.start_ns),
+        (track.arrival_ns - streams.start_ns) / NS_PER_S,
         wrong_s,
         track.sigma_s,
     )
@@ -249,7 +250,7 @@ def _compared(
         )
         for at, offset, sigma, seen in rows
     )
-    limit = chi_square_limit(freedom) / freedom
+    limit = float(chdtri(freedom, UNLIKELY)) / freedom
     return Consistency(
         stretches,
         length_s,
@@ -262,12 +263,3 @@ def _compared(
         nees <= limit,
         True,
     )
-
-
-def chi_square_limit(freedom: int) -> float:
-    """Return what chi square of `freedom` stays below with a chance of 97.5 %.
-
-    Wilson and Hilferty 1931: its cube root is normal, nearly; within 2 % from two degrees on.
-    """
-    part = 2.0 / (9.0 * freedom)
-    return float(freedom * (1.0 - part + OVERCONFIDENT * sqrt(part)) ** 3)

@@ -21,8 +21,7 @@ class Cue(Protocol):
     """Turns consecutive inputs of one sensor into rotations in the sensor's own frame.
 
     Where all its turns may be too large or too small by one share, as with a focal length that is
-    not known, it has an attribute `scale_sigma`: the sigma of that share (0.01 for a calibrated
-    camera, 0.5 where nothing is known). Without it turns count as right.
+    not known, they say so (`Rotation.scale_sigmas`).
     """
 
     def feed(

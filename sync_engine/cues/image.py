@@ -82,8 +82,6 @@ class ImageCue:
         self._straight: Straightened | None = None
         self.readout = ImageReadout()
         self.counts = ImageCounts()
-        self.scale_sigma = _SCALE_SIGMAS[1]
-        """Share by which all turns about x and y may be too large or too small."""
         self.focal_px: float | None = None
         """As the cue takes it (px of the full picture); None before the first picture."""
         self.is_focal_declared = False
@@ -150,7 +148,8 @@ class ImageCue:
         size_px = float(gray[1] * shrink), float(gray[0] * shrink)
         focal = float(values['fx']), float(values['fy'])
         lens: CameraLens | None = values.get('lens')
-        self.scale_sigma = _SCALE_SIGMAS[lens is None and focal[0] <= 0.0]
+        scale_sigma = _SCALE_SIGMAS[lens is None and focal[0] <= 0.0]
+        self._scale_sigmas = scale_sigma, scale_sigma, 0.0
         self._straight, row_shares = None, None
         if lens is not None:
             lens = lens.for_width(size_px[0])
@@ -202,7 +201,7 @@ class ImageCue:
             tuple(found.turn),
             XYZ_AXES,
             tuple(variances),
-            (self.scale_sigma, self.scale_sigma, 0.0),
+            self._scale_sigmas,
         )
 
     def _is_good(self, found: PairMotion, guess: Floats) -> bool:

@@ -75,12 +75,6 @@ class PairMotion(NamedTuple):
     """[3] by how much more the camera turned at the last row than at the first one (rad)."""
     sweep_covariance: Floats
     """[3, 3] formal."""
-    way: Floats
-    """[3] unit direction of the translation."""
-    depths: Floats
-    """[blocks] inverse depth of each, times the length of the way."""
-    spread: float
-    """Robust sigma of the brightness errors that are left."""
 
 
 class ImageMotion:
@@ -149,7 +143,7 @@ class ImageMotion:
             if inside.mean() < _LEAST_INSIDE:
                 return None
             error = np.where(inside, seen - _exposed_as(seen, moved, weight * inside), 0.0)
-            weight, spread, good = self._weights(error, inside, texture)
+            weight, good = self._weights(error, inside, texture)
             if good < _LEAST_BLOCKS:
                 return None
             prior = self._way.predict(turn)
@@ -166,12 +160,12 @@ class ImageMotion:
             else _way_with(measured, turn, way, covariance)
         )
         self._way.learn(turn, *known, TRUST**2)
-        return PairMotion(turn, covariance[:3, :3], sweep, covariance[6:, 6:], way, depths, spread)
+        return PairMotion(turn, covariance[:3, :3], sweep, covariance[6:, 6:])
 
     def _weights(
         self, error: Floats, inside: NDArray[np.bool_], texture: Floats
-    ) -> tuple[Floats, float, float]:
-        """Return the weight of every pixel, the spread of the errors, and how many blocks match.
+    ) -> tuple[Floats, float]:
+        """Return the weight of every pixel, and how many blocks match.
 
         `texture` [blocks] is the sum of squares that a block had to explain.
         """
@@ -182,7 +176,7 @@ class ImageMotion:
         known = matched[self._of] * inside
         spread = max(float(np.sqrt((known @ squared) / known.sum())), _LEAST_SPREAD)
         weight = known / (1.0 + squared / (_OUTLIER * spread) ** 2) / spread**2
-        return weight, spread, float(matched @ (texture > least))
+        return weight, float(matched @ (texture > least))
 
     def _per_block(self, values: Floats) -> Floats:
         """Return the sums over every block of values [..., pixels]."""

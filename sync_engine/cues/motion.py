@@ -133,12 +133,6 @@ class RotationFit:
         self._misfits = 0
         self._shown = self._claimed = 0.0
 
-    def expect_scale(self, sigma: float) -> None:
-        """All turns may be too large or too small by this share; counts until turns are there."""
-        if self._is_new:
-            self.errors = self.errors._replace(scale_sigma=sigma)
-            self.scale_sigma = sigma
-
     def clear(self) -> None:
         """Forget the rotations; what was learnt of bias, mounting and scale is kept."""
         self._rotations.clear()
@@ -147,6 +141,9 @@ class RotationFit:
     def add(self, rotation: Rotation) -> None:
         """Queue one rotation; the oldest beyond `max_span_s` are let go."""
         self._rotations.append(rotation)
+        if self._is_new and rotation.scale_sigmas:
+            self.scale_sigma = max(rotation.scale_sigmas)
+            self.errors = self.errors._replace(scale_sigma=self.scale_sigma)
         oldest_ns = rotation.stamp_to_ns - int(self._config.max_span_s * NS_PER_S)
         while self._rotations[0].stamp_from_ns < oldest_ns:
             self._rotations.popleft()

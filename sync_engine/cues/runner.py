@@ -168,9 +168,6 @@ class CueRunner:
         except Exception as error:
             self.failed[sensor_id] = f'{type(error).__name__}: {error}'
             return
-        sigma = getattr(self._cues[sensor_id], 'scale_sigma', None)
-        if sigma is not None:
-            self._fits[sensor_id].expect_scale(sigma)
         if rotation is not None:
             self.add_rotation(sensor_id, rotation)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -139,8 +141,9 @@ def test_turns_that_are_all_too_large_cost_sharpness_and_not_the_truth() -> None
 
 @pytest.mark.parametrize('scale', [1.0, 1.27, 0.8])
 def test_a_scale_that_is_not_known_is_found_with_the_offset(scale: float) -> None:
-    fit = RotationFit(MotionConfig(), errors=LastingErrors(scale_sigma=0.5))
-    found = LonePair(0.1, 0.05).follow(fit, track(), rotations('vector', scale=scale))
+    fit = RotationFit(MotionConfig())  # the turns themselves say that their scale is not known
+    given = [replace(each, scale_sigmas=(0.5,) * 3) for each in rotations('vector', scale=scale)]
+    found = LonePair(0.1, 0.05).follow(fit, track(), given)
     assert found[-1][0] == pytest.approx(OFFSET_S, abs=4.0 * found[-1][1] + 1e-4)
     assert fit.scale == pytest.approx(scale - 1.0, abs=4.0 * fit.scale_sigma + 1e-3)
     assert fit.scale_sigma < 0.01
