@@ -9,7 +9,9 @@ from typing import NamedTuple
 from rig_common.times import NS_PER_S
 
 MOST_EVENTS = 1000
-"""Changes and faults that are kept, as many as a person could look at."""
+"""Changes, faults and bundles that are kept, as many as a person could look at."""
+MOST_MARKS = 10_000
+"""Samples of one sensor that are kept; real ones are some thousand in two seconds."""
 
 
 class Mark(NamedTuple):
@@ -73,8 +75,8 @@ class History:
         self.span_ns = round(span_s * NS_PER_S)
         self.long_s = long_s
         self.now_ns = 0
-        self.marks: dict[str, deque[Mark]] = {name: deque() for name in sensors}
-        self.bundles: deque[dict[str, int]] = deque()
+        self.marks: dict[str, deque[Mark]] = {name: deque(maxlen=MOST_MARKS) for name in sensors}
+        self.bundles: deque[dict[str, int]] = deque(maxlen=MOST_EVENTS)
         """Stamp of every member by sensor, newest last."""
         self.offsets: dict[str, deque[OffsetPoint]] = {}
         self.windows: deque[WindowPoint] = deque()
@@ -104,8 +106,8 @@ class History:
         self.marks[sensor].append(mark)
 
     def add_bundle(self, members: Mapping[str, int]) -> None:
-        """Note a bundle by the stamps of its members."""
-        self.bundles.append(dict(members))
+        """Note a bundle by the stamps of its members; only those that have marks are shown."""
+        self.bundles.append({name: members[name] for name in self.marks if name in members})
 
     def add_offset(self, sensor: str, point: OffsetPoint) -> None:
         """Note an estimate."""

@@ -39,8 +39,8 @@ POLL_PERIOD_S = 0.04
 A message lets the deadlines before it pass, so only silent streams wait for a look. The spinner's
 turns are a little longer (0.05 s) where they are not much shorter.
 """
-EXPIRE_PERIOD_NS = 250_000_000
-"""How often buffers are looked through for what is too old."""
+EXPIRE_PERIOD_S = 0.25
+"""How often buffers are looked through for what is too old (wall time)."""
 
 
 class SyncNode(Node):
@@ -89,7 +89,7 @@ class SyncNode(Node):
         )
         self.latency = LogHistogram()
         """Last member received -> bundle published (s, wall)."""
-        self._next_expiry_ns = 0
+        self._next_expiry_s = 0.0
         self._next_look_s = 0.0
         self._queue: list[tuple[str, bytes]] = []
         self._diagnostics = Diagnostics(self, self._now_ns)
@@ -268,8 +268,8 @@ class SyncNode(Node):
         self._inputs.adapt()
         if self._passes_by_itself:
             began_ns, now_ns = time.perf_counter_ns(), self._now_ns()
-            if now_ns >= self._next_expiry_ns or now_ns >= self.sync.next_deadline_ns:
-                self._next_expiry_ns = now_ns + EXPIRE_PERIOD_NS
+            if now_s >= self._next_expiry_s or now_ns >= self.sync.next_deadline_ns:
+                self._next_expiry_s = now_s + EXPIRE_PERIOD_S
                 self._publish(self.sync.poll(now_ns), began_ns)
         if self._follower is None or not self._follower.lockstep:
             self.sync.run_cues(1)
@@ -277,14 +277,12 @@ class SyncNode(Node):
     def _on_episode(self, tick: Tick) -> None:
         if self._ticking:
             self._queue.clear()
-            self._next_expiry_ns = 0
             self.engine.reset(f'episode {tick.episode} begins', max(tick.time_ns, 0))
         self._ticking = True
 
     def _on_jump(self, jump: object) -> None:
         """/clock went back: a bag was started again."""
         if not self._ticking:
-            self._next_expiry_ns = 0
             self.engine.reset('the clock went back')
 
     def _ready(self) -> bool:

@@ -6,6 +6,9 @@ from rig_common.times import NS_PER_S
 
 _SHARE = 0.05
 """Share of the newest gap in the mean gap: an average over some twenty messages."""
+_LONGEST = 100.0
+"""Mean gaps that a gap counts for at most: that of an outage, or of a host clock that is set, must
+not hide the next silence."""
 
 
 class Arrivals:
@@ -22,8 +25,12 @@ class Arrivals:
     def see(self, arrival_ns: int) -> None:
         """Take the arrival of a message."""
         if self.last_ns is not None:
-            share = _SHARE if self.period_ns else 1.0
-            self.period_ns += share * (arrival_ns - self.last_ns - self.period_ns)
+            gap_ns, mean_ns = arrival_ns - self.last_ns, self.period_ns
+            self.period_ns = (
+                mean_ns + _SHARE * (min(gap_ns, _LONGEST * mean_ns) - mean_ns)
+                if mean_ns > 0.0
+                else float(gap_ns)
+            )
         self.last_ns = arrival_ns
 
     @property

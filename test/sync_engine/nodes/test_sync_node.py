@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -300,6 +301,29 @@ def test_silence_is_told(robot):
         ),
         publish=False,
     )
+
+
+def silences(diagnostics):
+    """Return what was said of inputs without data, and forget it."""
+    heard = [status for raw in diagnostics for status in msgs.read_diagnostic_array(raw)[1]]
+    diagnostics.clear()
+    return [status.message for status in heard if 'no data from' in status.message]
+
+
+@pytest.mark.parametrize('back_s', [3600, -3600])
+def test_a_host_clock_that_is_set_makes_no_silence_and_hides_none(robot, monkeypatch, back_s):
+    run = robot()
+    diagnostics = run.listen('/diagnostics', DIAGNOSTICS)
+    run.drive(lambda: run.sync.engine.status().bundles > 3)
+    diagnostics.clear()
+    host = SimpleNamespace(**vars(time))
+    host.time_ns = lambda: time.time_ns() - back_s * 10**9
+    monkeypatch.setattr('sync_engine.nodes.sync.time', host)
+    bundles = run.sync.engine.status().bundles
+    run.drive(lambda: run.sync.engine.status().bundles > bundles + 3)
+    run.drive(lambda: len(diagnostics) > 2)
+    assert not silences(diagnostics)
+    run.drive(lambda: silences(diagnostics), publish=False)
 
 
 def test_two_robots_in_namespaces_keep_their_diagnostics_apart(robot):
