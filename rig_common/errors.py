@@ -53,6 +53,11 @@ def why(error: Exception) -> str:
     return text[:1].lower() + text[1:]
 
 
+def in_words(error: Exception) -> str:
+    """Return the sentence that a program ends with."""
+    return f'too little memory: {error}' if isinstance(error, MemoryError) else str(error)
+
+
 class UnavailableError(RigError):
     """Something that this machine cannot do (no renderer, no library); the rest of a rig can run.
 

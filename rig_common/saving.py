@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rig_common.errors import RigError, why
 
 
-def save_text(path: Path, text: str) -> None:
-    """Write `text` to `path`; where that fails, raise RigError and leave what was there before.
+@contextmanager
+def saving(path: Path) -> Iterator[Path]:
+    """Give a file to write, which becomes `path` at the end of the block.
 
-    Something that is no file, such as /dev/stdout, is written to as it is.
+    Where writing fails, RigError is raised, and what was there before stays. Something that is
+    no file, such as /dev/stdout, is written to as it is.
     """
-    beside = path.with_name(f'.{path.name}.part')
+    beside = path.with_name(f'.{path.stem}.part{path.suffix}')
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, encoding='utf-8')
+            yield path
             return
         try:
-            beside.write_text(text, encoding='utf-8')
+            yield beside
             beside.replace(path.resolve())
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise RigError(f'cannot write {path}: {why(error)}') from None
+
+
+def save_text(path: Path, text: str) -> None:
+    """Write `text` to `path`."""
+    with saving(path) as file:
+        file.write_text(text, encoding='utf-8')

@@ -20,7 +20,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 from rclpy.task import Future
 
-from rig_common.errors import RigError
+from rig_common.errors import RigError, in_words
 from rig_common.memory import keep_freed_memory
 from rig_common.watchdog import Watchdog
 
@@ -236,8 +236,8 @@ def _run_until_stopped(factory: Callable[[], Node], spinner: Spinner, watchdog: 
         else:
             spinner.run()
         code = 0
-    except (RigError, ParameterException) as error:
-        print(f'error: {error}', file=sys.stderr, flush=True)
+    except (RigError, ParameterException, MemoryError) as error:
+        print(f'error: {in_words(error)}', file=sys.stderr, flush=True)
         code = RigError.EXIT_CODE
     finally:
         watchdog.arm(code)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import sensor_rig
 from rig_common.early import interrupt_as_usual
-from rig_common.errors import RigError, why
+from rig_common.errors import RigError, in_words, why
 from rig_common.text import near
 from sensor_rig.cli.support import registry
 
@@ -85,10 +85,10 @@ def main(argv: Sequence[str] | None = None, run: Runner | None = None) -> int:
         code = _dispatch(arguments, run or _run)
         sys.stdout.flush()
         return code
-    except RigError as error:
+    except (RigError, MemoryError) as error:
         if want_traceback:
             traceback.print_exc()
-        print(f'error: {error}', file=sys.stderr)
+        print(f'error: {in_words(error)}', file=sys.stderr)
         return RigError.EXIT_CODE
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -116,13 +116,14 @@ def _tum(bag: BagReader, folder: Path, *, draws: bool) -> dict[str, object]:
 
 
 def _rerun(bag: BagReader, out: Path) -> dict[str, object]:
+    from rig_common.saving import saving
     from sensor_rig.cli.support.progress import progress
     from sensor_rig.view.rerun_file import RerunFile
 
-    file = RerunFile(out)
-    with progress(f'writing {out.name}', bag.message_count) as advance:
+    with saving(out) as part, progress(f'writing {out.name}', bag.message_count) as advance:
+        file = RerunFile(part)
         file.write(bag, advance)
-    file.close()
+        file.close()
     return {'output': str(out), 'messages': dict(file.counts)}
 
 

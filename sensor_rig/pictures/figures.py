@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError, why
+from rig_common.saving import saving
 from sensor_rig.pictures.gallery_style import STYLE
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def figure(width_in: float, height_in: float, dpi: int = 110) -> Iterator[Figure
 def save(sheet: Figure, out: Path) -> None:
     """Write a figure; the suffix of `out` says the format."""
     try:
-        sheet.savefig(out)
-    except (OSError, ValueError) as error:
-        raise RigError(f'{out} cannot be written: {why(error)}') from None
+        with saving(out) as file:
+            sheet.savefig(file)
+    except ValueError as error:
+        raise RigError(f'cannot write {out}: {why(error)}') from None

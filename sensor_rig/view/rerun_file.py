@@ -16,7 +16,7 @@ import numpy as np
 
 from rig_common.arrays import Floats
 from rig_common.cdr import CdrError, Reader
-from rig_common.errors import RigError, UnavailableError, why
+from rig_common.errors import UnavailableError
 from rig_common.installing import install_extra
 from rig_common.msgs import Transform
 from rig_common.msgs.catalogue import known
@@ -54,8 +54,8 @@ class RerunFile:
         self._stream: Any = rerun.RecordingStream('sensor_rig')
         try:
             self._stream.save(str(out))
-        except (OSError, RuntimeError) as error:
-            raise RigError(f'{out} cannot be written: {why(error)}') from None
+        except RuntimeError as error:
+            raise OSError(str(error)) from None
         self._captures: dict[tuple[str, int], int] = {}  # (frame, stamp) -> capture, ns
         self._paths: dict[str, str] = {}  # frame -> entity
         self._topics: set[str] = set()

@@ -17,6 +17,7 @@ from rig_common.errors import RigError
 from sensor_rig.bags.reader import BagReader
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.cli.main import main
+from sensor_rig.pictures import figures
 
 IMAGE = msgs.image('cam', 480, 640, 'rgb8')
 
@@ -107,6 +108,38 @@ def fill(file: Path) -> None:
             os.write(handle, bytes(1 << 12))
     except OSError:
         os.close(handle)
+
+
+def test_a_picture_that_does_not_fit_leaves_the_old_one(small_disk: Path) -> None:
+    file = small_disk / 'curve.png'
+    file.write_text('old')
+    fill(small_disk / 'rest')
+    with figures.figure(4.0, 3.0) as sheet:
+        sheet.text(0.5, 0.5, 'new')
+        with pytest.raises(RigError, match=r'curve\.png: no space left on device'):
+            figures.save(sheet, file)
+    assert file.read_text() == 'old'
+    assert sorted(each.name for each in small_disk.iterdir()) == ['curve.png', 'rest']
+
+
+def test_a_height_field_larger_than_the_memory_is_one_sentence(
+    processes: Processes, tmp_path: Path
+) -> None:
+    (tmp_path / 'model.xml').write_text("""
+<mujoco><asset><hfield name="t" nrow="60000" ncol="60000" size="9 9 1 1"/></asset>
+<worldbody><geom type="hfield" hfield="t"/></worldbody></mujoco>""")
+    rig = tmp_path / 'rig.yaml'
+    rig.write_text('/**: {ros__parameters: {world: {model: model.xml}}}')
+    process = processes.start(
+        'bash',
+        '-c',
+        f'ulimit -v 6000000; exec "$0" -m sensor_rig record {tmp_path / "out"} --rig {rig}',
+        sys.executable,
+    )
+    assert process.wait() == 2
+    assert process.output.startswith('error: ')
+    assert process.output.count('\n') == 1
+    assert 'needs more memory than there is' in process.output
 
 
 @pytest.mark.parametrize('old', ['', 'what was there before'])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rig_common.saving import saving
 from sensor_rig.sweep.analysis.binomial import interval
 from sensor_rig.sweep.analysis.study import Interaction, Line, Study
 
@@ -51,8 +52,11 @@ def _saved(folder: Path, name: str, draw: Callable[[Axes], None]) -> Path:
     figure, axes = pyplot.subplots(figsize=SIZE_IN, layout='constrained')
     draw(axes)
     file = folder / f'{re.sub(r"[^a-zA-Z0-9_.-]+", "_", name)[:180]}.png'
-    figure.savefig(file, dpi=DPI, metadata={'Software': None})
-    pyplot.close(figure)
+    try:
+        with saving(file) as part:
+            figure.savefig(part, dpi=DPI, metadata={'Software': None})
+    finally:
+        pyplot.close(figure)
     return file
 
 

@@ -100,6 +100,11 @@ def read_spec(config: WorldConfig, base_dir: Path | None) -> tuple[mujoco.MjSpec
         )
     except ValueError as error:
         raise RigError(f'world.model {file.name}: {one_line(error)}') from None
+    except RuntimeError:  # all that MuJoCo's reader says where memory ends
+        raise RigError(
+            f'world.model {file.name}: MuJoCo cannot read it; a height field, mesh or picture in '
+            f'it needs more memory than there is'
+        ) from None
     if not config.allow_outside_files and file.suffix.lower() != '.urdf':
         _refuse_assets(spec, file)
     return spec, file

@@ -89,7 +89,7 @@ def test_a_sheet_that_cannot_be_written_is_named_once(
         == 2
     )
     assert capsys.readouterr().err == (
-        'error: /proc/x.png cannot be written: no such file or directory\n'
+        'error: cannot write /proc/x.png: no such file or directory\n'
     )
 
 

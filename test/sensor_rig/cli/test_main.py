@@ -88,6 +88,12 @@ def test_rig_error_is_printed_alone(sample, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().err == 'error: the wheel is square\n'
 
 
+def test_too_little_memory_is_one_sentence(sample, capsys: pytest.CaptureFixture[str]) -> None:
+    sample(MemoryError('Unable to allocate 3 GiB'))
+    assert entry.main(['sample']) == 2
+    assert capsys.readouterr().err == 'error: too little memory: Unable to allocate 3 GiB\n'
+
+
 def test_traceback_on_request(sample, capsys: pytest.CaptureFixture[str]) -> None:
     sample(RigError('the wheel is square'))
     assert entry.main(['--traceback', 'sample']) == 2

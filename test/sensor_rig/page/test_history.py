@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, WindowPoint
+import tracemalloc
+
+from sensor_rig.page.history import (
+    MOST_MARKS,
+    History,
+    Mark,
+    Occurrence,
+    OffsetPoint,
+    WindowPoint,
+)
 
 MS = 10**6
 S = 10**9
@@ -30,6 +39,20 @@ def test_bundles_are_drawn_at_true_captures_of_members_that_are_shown() -> None:
     history.add_bundle({'a': 7, 'b': 9, 'c': 11})
     history.add_bundle({'a': 7, 'c': 11})
     assert history.bundle_captures() == [{'a': 100, 'b': 110}], 'one member makes no line'
+
+
+def test_floods_of_bundles_and_samples_reach_a_plateau() -> None:
+    """Six rounds of ever new names and of samples, while time hardly moves."""
+    history, kept = History(['a']), []
+    tracemalloc.start()
+    for part in range(6):
+        for k in range(MOST_MARKS):
+            history.add_bundle({'a': k, f'{part} {k}'.ljust(1000, 'x'): k})
+            history.add_mark('a', Mark(k, k, k))
+        history.advance(part)
+        kept.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert max(kept) - kept[1] < 1 << 20, kept
 
 
 def test_a_jump_back_forgets_everything() -> None:
