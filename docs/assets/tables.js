@@ -14,8 +14,8 @@ document$.subscribe(() => {
 document$.subscribe(() => {
   const tables = [...document.querySelectorAll('article table')].filter(
     (table) => table.querySelector('th')?.textContent.trim() === 'key');
-  if (!tables.some((table) => table.rows.length > 12)) return;
   for (const table of tables) table.dataset.keys = '';
+  if (!tables.some((table) => table.rows.length > 12)) return;
   const field = document.createElement('input');
   Object.assign(field, { type: 'search', className: 'filter', placeholder: 'Filter keys', ariaLabel: 'Filter keys' });
   field.addEventListener('input', () => {
