@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
+from functools import partial
+from typing import Any
 
 import mujoco
 
@@ -19,7 +20,6 @@ from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.outbox import Message
 from sim_sensors.pipeline.sources import Instant
 from sim_sensors.rig import Rig
-from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.foreign.attached_world import AttachedWorld
 
@@ -35,34 +35,13 @@ class AttachedRig(Rig):
         data: mujoco.MjData,
         world: WorldConfig,
         sensors: Iterable[AnySensor],
-        *,
-        seed: int = 0,
-        base_dir: Path | None = None,
-        messages: bool = False,
-        arrays: bool = True,
-        links: Mapping[str, LinkConfig] | None = None,
+        **keys: Any,
     ) -> None:
-        """Mount `sensors` in a twin of `model`; `data` is looked at and never changed."""
-        self._source = model, data
-        super().__init__(
-            world,
-            sensors,
-            seed=seed,
-            base_dir=base_dir,
-            messages=messages,
-            arrays=arrays,
-            links=links,
-        )
+        """Mount `sensors` in a twin of `model`; `data` is looked at and never changed.
 
-    def _make_world(
-        self,
-        world: WorldConfig,
-        sensors: list[AnySensor],
-        base_dir: Path | None,
-        seed: int,
-        links: Mapping[str, LinkConfig] | None,
-    ) -> AttachedWorld:
-        return AttachedWorld(world, sensors, *self._source, base_dir, seed, links)
+        `keys` are those of a `Rig`.
+        """
+        super().__init__(world, sensors, make=partial(AttachedWorld, model, data), **keys)
 
     def observe(self) -> list[Message]:
         """Take what happened since the last call; return the messages that arrived by now.

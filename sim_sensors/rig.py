@@ -10,7 +10,7 @@ The messages are the same, bit for bit, as those of the ROS nodes for the same r
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +56,7 @@ class Rig:
         links: Mapping[str, LinkConfig] | None = None,
         together: bool = True,
         device: str = '',
+        make: Callable[..., WorldBase] = make_world,
     ) -> None:
         """Build the world and the pipelines of its sensors; `links` are lines they may name.
 
@@ -70,7 +71,7 @@ class Rig:
             )
         self._together, self._device = together and not messages, device
         offered = list(sensors)
-        self.world = self._make_world(world, offered, base_dir, seed, links)
+        self.world = make(world, offered, base_dir, seed, links)
         self.seed = seed
         self.episode = 0
         """Number of resets of the whole rig so far."""
@@ -89,16 +90,6 @@ class Rig:
         self._outbox = Outbox(self.sensors, self.num_envs) if messages else None
         self._sources: dict[str, Source] = {}
         self._build()
-
-    def _make_world(
-        self,
-        world: WorldConfig,
-        sensors: list[AnySensor],
-        base_dir: Path | None,
-        seed: int,
-        links: Mapping[str, LinkConfig] | None,
-    ) -> WorldBase:
-        return make_world(world, sensors, base_dir, seed, links)
 
     def _build(self) -> None:
         """Make fresh pipelines for the present seed and episode."""

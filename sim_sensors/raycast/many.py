@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import mujoco
 import numpy as np
@@ -75,7 +76,7 @@ class ManyCaster(EmbreeCaster):
     def is_complete(self) -> bool:
         """Whether all that is visible can be cast so; else cast environment by environment."""
         moving_plane = self._planes is not None and self._planes.moves
-        return self._rest is None and not moving_plane and not self._exceptions.has_flexes
+        return self._rest is None and not moving_plane and not self._exceptions.flexes
 
     def _copy_of(self, moving: Instances, env: int) -> Instances:
         scene = self._embree.new_scene(api.SCENE_DYNAMIC | api.SCENE_ROBUST)
@@ -117,9 +118,9 @@ class ManyCaster(EmbreeCaster):
             for row in near:
                 copy = self._copies[envs[row]]
                 copy.update()
-                packets.trace_part(copy.scene, row * each, (row + 1) * each)
+                packets.trace(copy.scene, row * each, (row + 1) * each)
         if self._static is not None:
-            packets.trace_part(self._static, 0, count * each)
+            packets.trace(self._static, 0, count * each)
         packets.collect()
         if surface != 'none':
             self._ray_env = np.repeat(np.asarray(envs, np.int64), each * _WIDTH)
@@ -206,12 +207,7 @@ class ManyCaster(EmbreeCaster):
         rays = directions.shape[1]
         for row in inside.tolist():
             part = slice(row * rays, (row + 1) * rays)
-            own = Hits(
-                hits.range_m[part],
-                hits.geom[part],
-                None if hits.cos_incidence is None else hits.cos_incidence[part],
-                None if hits.normal is None else hits.normal[part],
-            )
+            own = hits.each(itemgetter(part))  # views
             origin = origins[row, 0] if origins.shape[1] == 1 else origins[row]
             self._exceptions.amend(data(envs[row]), origin, directions[row], own)
 
@@ -232,9 +228,4 @@ def _unpad(hits: Hits, num_envs: int, count: int, rays: int) -> Hits:
         part = array.reshape(num_envs, -1, *array.shape[1:])[:count, :rays]
         return part.reshape(-1, *array.shape[1:])
 
-    return Hits(
-        cut(hits.range_m),
-        cut(hits.geom),
-        None if hits.cos_incidence is None else cut(hits.cos_incidence),
-        None if hits.normal is None else cut(hits.normal),
-    )
+    return hits.each(cut)

@@ -131,19 +131,16 @@ class Packets:
         np.divide(1.0, inverse, out=self._tfar, casting='same_kind')
         self._geom_ids[...] = self._start_geom.reshape(self._grid)
 
-    def trace(self, scene: ctypes.c_void_p) -> None:
-        """Let every ray go through `scene`; nearer hits replace what it has."""
-        intersect, lanes, arguments = self._intersect, self._all_lanes, self._arguments
-        for packet in self._full:
-            intersect(lanes, scene, packet, arguments)
-        for packet in self._tail:
-            intersect(self._tail_lanes, scene, packet, arguments)
+    def trace(self, scene: ctypes.c_void_p, first: int = 0, last: int | None = None) -> None:
+        """Let every ray go through `scene`; nearer hits replace what it has.
 
-    def trace_part(self, scene: ctypes.c_void_p, first: int, last: int) -> None:
-        """Let the rays of packets `first` to `last` - 1, all full, go through `scene`."""
+        Where all packets are full, those of packets `first` to `last` - 1 alone.
+        """
         intersect, lanes, arguments = self._intersect, self._all_lanes, self._arguments
         for packet in self._full[first:last]:
             intersect(lanes, scene, packet, arguments)
+        for packet in self._tail:
+            intersect(self._tail_lanes, scene, packet, arguments)
 
     def collect(self) -> Hits:
         """Copy ranges and geom ids out of the packets."""

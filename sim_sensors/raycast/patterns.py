@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rig_common.arrays import Floats
 from rig_common.errors import RigError
+from sim_sensors.interface.tables import read_table
 
 ELEVATION_TABLES_DEG: dict[int, tuple[float, ...]] = {
     16: tuple(float(value) for value in np.linspace(-15.0, 15.0, 16)),
@@ -160,7 +161,9 @@ def from_file(path: str) -> Pattern:
     Columns (or arrays): `azimuth_deg` and `elevation_deg`, or `x`, `y`, `z`; optional `time`,
     as a fraction 0..1 of the sweep and never falling, and `ring`.
     """
-    columns = _read_columns(Path(path))
+    columns = read_table(Path(path), f'ray pattern {path}')
+    if any(not np.isfinite(column).all() for column in columns.values()):
+        raise RigError(f'ray pattern {path} has a value that is not a number')
     if {'x', 'y', 'z'} <= columns.keys():
         vectors = np.stack([columns['x'], columns['y'], columns['z']], axis=-1)
         length = np.linalg.norm(vectors, axis=-1)
@@ -181,21 +184,3 @@ def from_file(path: str) -> Pattern:
     if count == 0 or (np.diff(phase) < 0.0).any() or phase[0] < 0.0 or phase[-1] > 1.0:
         raise RigError(f'ray pattern {path}: time must rise within 0..1 and there must be rays')
     return _pattern(azimuth, elevation, phase, columns.get('ring', np.zeros(count)), 1)
-
-
-def _read_columns(path: Path) -> dict[str, Floats]:
-    try:
-        if path.suffix == '.npz':
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: np.array(archive[name], dtype=float) for name in archive.files}
-        else:
-            table = np.genfromtxt(path, delimiter=',', names=True, dtype=float, ndmin=1)
-            arrays = {name: np.array(table[name]) for name in table.dtype.names or ()}
-    except (OSError, ValueError) as error:
-        raise RigError(f'ray pattern {path} cannot be read: {error}') from error
-    sizes = {array.shape for array in arrays.values()}
-    if len(sizes) > 1 or any(len(shape) != 1 for shape in sizes):
-        raise RigError(f'ray pattern {path}: all columns must be one-dimensional and equally long')
-    if any(not np.isfinite(array).all() for array in arrays.values()):
-        raise RigError(f'ray pattern {path} has a value that is not a number')
-    return arrays

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import mujoco
 import numpy as np
 
-from rig_common.arrays import Flags, Floats, Floats32, Ints32
+from rig_common.arrays import AnyArray, Flags, Floats, Floats32, Ints32
 
 Surface = Literal['none', 'incidence', 'normal']
 """How much a cast says about the surface: nothing, the cosine of incidence, or the normal too."""
@@ -27,6 +28,11 @@ class Hits:
     """[n] cosine of the angle between the ray and the surface normal, 0..1; 0 on a miss."""
     normal: Floats32 | None = None
     """[n, 3] unit surface normal in the world, on the side of the ray; 0 on a miss."""
+
+    def each(self, change: Callable[[AnyArray], AnyArray]) -> Hits:
+        """Return these hits with all arrays changed."""
+        arrays = self.range_m, self.geom, self.cos_incidence, self.normal
+        return Hits(*(None if each is None else change(each) for each in arrays))  # type: ignore[arg-type]
 
 
 class RayCaster(ABC):

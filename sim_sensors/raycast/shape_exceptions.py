@@ -35,22 +35,12 @@ class Exceptions:
 
     def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Flags) -> None:
         self._model, self._max_range_m = model, max_range_m
-        self._solid = np.flatnonzero(visible & np.isin(model.geom_type, SOLID))
-        self._reach = _reach(model)[self._solid]
+        self.solids: Ids = np.flatnonzero(visible & np.isin(model.geom_type, SOLID))
+        self._reach = _reach(model)[self.solids]
         # Written to in every scan: making them takes as long as the arithmetic.
         self._away, self._is_near = np.empty(self._reach.shape), np.empty(self._reach.shape, bool)
-        self._flexes = [flex for flex in range(model.nflex) if _is_seen(model, flex)]
+        self.flexes = [flex for flex in range(model.nflex) if _is_seen(model, flex)]
         self._normal = np.zeros(3)
-
-    @property
-    def has_flexes(self) -> bool:
-        """Whether there are flexes that rays see."""
-        return bool(self._flexes)
-
-    @property
-    def solids(self) -> Ids:
-        """The geoms that a ray may start inside of."""
-        return self._solid
 
     def amend(self, data: mujoco.MjData, origins: Floats, directions: Floats, hits: Hits) -> None:
         """Put nearer hits into `hits`, whose arrays are of `directions` [n, 3]."""
@@ -63,21 +53,21 @@ class Exceptions:
                     position, axes, size, origin, direction, kind, self._normal
                 )
                 self._take(hits, ray, distance, geom, direction)
-        for flex in self._flexes:
+        for flex in self.flexes:
             self._cast_flex(data, flex, origins, directions, hits)
 
     def _around(self, data: mujoco.MjData, origins: Floats) -> list[int]:
         """Return the solid geoms that the (middle) origin is inside of."""
-        if not len(self._solid):
+        if not len(self.solids):
             return []
         origin = origins if origins.ndim == 1 else np.add.reduce(origins) / len(origins)
         away, is_near = self._away, self._is_near
-        np.subtract(data.geom_xpos.take(self._solid, 0, away, 'clip'), origin, out=away)
+        np.subtract(data.geom_xpos.take(self.solids, 0, away, 'clip'), origin, out=away)
         np.less_equal(np.abs(away, out=away), self._reach, out=is_near)
         near = np.logical_and.reduce(is_near, 1).nonzero()[0]
         if not len(near):
             return []
-        geoms = self._solid[near]
+        geoms = self.solids[near]
         axes = data.geom_xmat[geoms].reshape(-1, 3, 3)
         points = np.einsum('ni,nij->nj', origin - data.geom_xpos[geoms], axes)
         inside = self.holds(near, points)
@@ -85,7 +75,7 @@ class Exceptions:
 
     def holds(self, solids: Ids, points: Floats) -> Flags:
         """Return which of n points, in the frames of `solids` by rank, are inside them, [n]."""
-        geoms = self._solid[solids]
+        geoms = self.solids[solids]
         return is_inside(self._model.geom_type[geoms], self._model.geom_size[geoms], points)
 
     def _cast_flex(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -32,23 +32,8 @@ def warmth_s(config: ClockTemperatureConfig, time_s: Array, xp: Arrays = NUMPY) 
     return config.coefficient_ppm_per_k * 1e-6 * (rise + swing)
 
 
-class Discipline(Protocol):
-    """Corrects a clock from outside."""
-
-    def corrections(self, envs: Rows, index: Ints, times_ns: Ints) -> Ints:
-        """Return what it adds to the free error of captures in order of their index, ns [n]."""
-
-    def reset(self, envs: Rows) -> None:
-        """Begin the new episode of `envs`."""
-
-
-class PtpServo:
-    """Every correction leaves a new random residual; in between the error is linear.
-
-    error(t) = r_j + (r_(j+1) - r_j) * (t - t_j) / period        r_j normal, of sigma_s
-
-    Residuals are independent, or correlated by `correlations`.
-    """
+class Discipline(ABC):
+    """Corrects a clock from outside, from `config.start_s` on."""
 
     def __init__(
         self,
@@ -57,12 +42,34 @@ class PtpServo:
         schedule: Schedule | None,
         free: FreeError,
     ) -> None:
-        """Replace the `free` error from `config.start_s` on."""
-        self._config, self._free, self._xp = config, free, streams.xp
-        self._period_ns, self._start_ns = (
-            seconds_to_ns(config.period_s),
-            seconds_to_ns(config.start_s),
-        )
+        """Correct the `free` error."""
+        self._config, self._schedule, self._free, self._xp = config, schedule, free, streams.xp
+        self._period_ns = seconds_to_ns(config.period_s)
+        self._start_ns = seconds_to_ns(config.start_s)
+        self._begin_with(streams)
+
+    @abstractmethod
+    def _begin_with(self, streams: RandomStreams) -> None:
+        """Make what it draws from, and its state."""
+
+    @abstractmethod
+    def corrections(self, envs: Rows, index: Ints, times_ns: Ints) -> Ints:
+        """Return what it adds to the free error of captures in order of their index, ns [n]."""
+
+    def reset(self, envs: Rows) -> None:  # noqa: B027 - not all remember anything
+        """Begin the new episode of `envs`."""
+
+
+class PtpServo(Discipline):
+    """Every correction leaves a new random residual; in between the error is linear.
+
+    error(t) = r_j + (r_(j+1) - r_j) * (t - t_j) / period        r_j normal, of sigma_s
+
+    Residuals are independent, or correlated by `correlations`.
+    """
+
+    def _begin_with(self, streams: RandomStreams) -> None:
+        config = self._config
         taps = filter_taps(config.correlations)
 
         def residuals() -> NoiseStream:
@@ -85,11 +92,8 @@ class PtpServo:
         found = xp.astype(xp.round(residual), np.int64) - self._free(envs, index, times_ns)
         return xp.where(times_ns >= self._start_ns, found, 0)
 
-    def reset(self, envs: Rows) -> None:
-        """Nothing is remembered."""
 
-
-class NtpServo:
+class NtpServo(Discipline):
     """At every poll the error is measured, then slewed away until the next poll, or stepped.
 
     A recursion over polls from the episode's start: at poll j the error e is seen as
@@ -97,20 +101,8 @@ class NtpServo:
     m / period, at most by slew_ppm, until the next poll.
     """
 
-    def __init__(
-        self,
-        config: DisciplineConfig,
-        streams: RandomStreams,
-        schedule: Schedule | None,
-        free: FreeError,
-    ) -> None:
-        """Correct the `free` error."""
+    def _begin_with(self, streams: RandomStreams) -> None:
         num_envs, xp = len(streams.lanes), streams.xp
-        self._config, self._schedule, self._free, self._xp = config, schedule, free, xp
-        self._period_ns, self._start_ns = (
-            seconds_to_ns(config.period_s),
-            seconds_to_ns(config.start_s),
-        )
         self._noise = streams.keep('ntp_poll', NoiseStream(streams.lanes, 'ntp_poll', 1))
         self._ids = xp.arange(num_envs)
         self._origin_ns: Ints = xp.zeros(num_envs, np.int64)

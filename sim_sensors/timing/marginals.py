@@ -32,16 +32,11 @@ MOST_RHO = (MOST_TAPS - 1) / MOST_TAPS
 
 
 @lru_cache(maxsize=256)
-def _table(config: LatencyConfig) -> bytes:
-    return _quantiles(config).tobytes()
-
-
 def marginal_of(config: LatencyConfig) -> Array:
-    """Return the latencies at STEPS + 1 even normals from -Z_MAX to Z_MAX, s; they rise."""
-    return np.frombuffer(_table(config))
+    """Return the latencies at STEPS + 1 even normals from -Z_MAX to Z_MAX, s; they rise.
 
-
-def _quantiles(config: LatencyConfig) -> Array:
+    Do not write.
+    """
     from scipy import special
 
     z = np.linspace(-Z_MAX, Z_MAX, STEPS + 1)

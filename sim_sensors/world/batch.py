@@ -6,19 +6,12 @@ and gives `sensordata` of all environments as one array without a copy in Python
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import atan2
-from pathlib import Path
-
 import mujoco
 import numpy as np
 from mujoco.batch import Batch
 
 from rig_common.arrays import AnyArray, Floats, Ids
 from rig_common.cores import usable_cores
-from sim_sensors.interface.sensor import AnySensor
-from sim_sensors.timing.config import LinkConfig
-from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.drivers.choice import make_driver
 from sim_sensors.world.instability import FULL, UNSTABLE
 from sim_sensors.world.world_base import WorldBase
@@ -32,35 +25,21 @@ class BatchWorld(WorldBase):
     Environments are independent and bit-identical to a `World` of their own.
     """
 
-    def __init__(
-        self,
-        config: WorldConfig,
-        sensors: Iterable[AnySensor] = (),
-        base_dir: Path | None = None,
-        threads: int = 0,
-        seed: int = 0,
-        links: Mapping[str, LinkConfig] | None = None,
-    ) -> None:
-        """Compile `config.model` with `sensors` mounted; `threads` 0 takes every usable core."""
-        super().__init__(config, sensors, base_dir, config.num_envs, seed, links, make_driver)
+    is_batch = True
+    make_driver = staticmethod(make_driver)
+
+    def _allocate(self, threads: int) -> None:
         # Persistent: every environment keeps its derived arrays, which readers of `data` need.
         self._batch = Batch(self.model, self.num_envs, threads or usable_cores(), persistent=True)
-        self._sensordata: Floats = self._batch.bind('sensordata')
+        self.sensordata = self._batch.bind('sensordata')
         self._ctrl: Floats = self._batch.bind('ctrl')
-        self._xpos: Floats = self._batch.bind('xpos')
-        self._xmat: Floats = self._batch.bind('xmat')
         self._warned: AnyArray = self._batch.warning[:, :, 1]
         """How often each environment warned of each kind, a view."""
-        self._bound: dict[str, Floats] = {}
+        names = ('xpos', 'xmat')  # kept from the first step on
+        self._bound: dict[str, Floats] = {name: self._batch.bind(name) for name in names}
         self._copies: dict[int, mujoco.MjData] = {}
         self._copied: dict[int, int] = {}
         self._version = 0
-        self.reset(seed=seed)
-
-    @property
-    def sensordata(self) -> Floats:
-        """MuJoCo's sensordata at `time_ns`, [num_envs, nsensordata]."""
-        return self._sensordata
 
     def data(self, env: int) -> mujoco.MjData:
         """Return a copy of `env`'s state at `time_ns`, made once a tick where it is asked for."""
@@ -74,13 +53,6 @@ class BatchWorld(WorldBase):
         if name not in self._bound:
             self._bound[name] = self._batch.bind(name)
         return self._bound[name]
-
-    def poses(self, body: int) -> Floats:
-        """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [num_envs, 3]."""
-        poses = self._xpos[:, body].copy()
-        turn = self._xmat[:, body]
-        poses[:, 2] = list(map(atan2, turn[:, 3], turn[:, 0]))  # the same bits as one world's
-        return poses
 
     def _advance(self, ctrl: Floats) -> None:
         if self.is_rk4:  # see World._advance

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import atan2
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,29 +21,14 @@ from sim_sensors.world.world_base import WorldBase
 class World(WorldBase):
     """One copy of the world, on one MjData."""
 
-    def __init__(
-        self,
-        config: WorldConfig,
-        sensors: Iterable[AnySensor] = (),
-        base_dir: Path | None = None,
-        seed: int = 0,
-        links: Mapping[str, LinkConfig] | None = None,
-    ) -> None:
-        """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`."""
-        super().__init__(config, sensors, base_dir, 1, seed, links, make_driver)
+    make_driver = staticmethod(make_driver)
+
+    def _allocate(self, threads: int) -> None:
         self._data = mujoco.MjData(self.model)
-        self._sensordata: Floats = self._data.sensordata[None]
+        self.sensordata = self._data.sensordata[None]
         self._ctrl: Floats = self._data.ctrl
-        self._xpos: Floats = self._data.xpos
-        self._xmat: Floats = self._data.xmat
         self._warned: AnyArray = self._data.warning.number
         self._clock = -1.0
-        self.reset(seed=seed)
-
-    @property
-    def sensordata(self) -> Floats:
-        """MuJoCo's sensordata at `time_ns`, [1, nsensordata]."""
-        return self._sensordata
 
     def data(self, env: int = 0) -> mujoco.MjData:
         """Return the state; read its derived arrays only (see `WorldView`)."""
@@ -54,12 +38,6 @@ class World(WorldBase):
         """Return array `name` of MjData, [1, ...]."""
         array: Floats = getattr(self._data, name)[None]
         return array
-
-    def poses(self, body: int) -> Floats:
-        """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [1, 3]."""
-        x, y, _ = self._xpos[body].tolist()
-        cosine, _, _, sine, *_ = self._xmat[body].tolist()
-        return np.array([[x, y, atan2(sine, cosine)]])
 
     def _advance(self, ctrl: Floats) -> None:
         data = self._data
@@ -115,4 +93,4 @@ def make_world(
         return World(config, sensors, base_dir, seed, links)
     from sim_sensors.world.batch import BatchWorld
 
-    return BatchWorld(config, sensors, base_dir, seed=seed, links=links)
+    return BatchWorld(config, sensors, base_dir, seed, links)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import atan2
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import mujoco
 import numpy as np
@@ -79,16 +80,26 @@ class WorldBase(ABC):
     time counts from the start of the run; `stamp_ns` is the same instant for everybody outside.
     """
 
+    is_batch: ClassVar[bool] = False
+    make_driver: Callable[[str | DriverConfig, WorldBase], Driver | None]
+    """From `world.driver` to the driver."""
+    sensordata: Floats
+    """MuJoCo's sensordata at `time_ns`, [num_envs, nsensordata]."""
+
     def __init__(
         self,
         config: WorldConfig,
-        sensors: Iterable[AnySensor],
-        base_dir: Path | None,
-        num_envs: int,
-        seed: int,
-        links: Mapping[str, LinkConfig] | None,
-        make_driver: Callable[[str | DriverConfig, WorldBase], Driver | None],
+        sensors: Iterable[AnySensor] = (),
+        base_dir: Path | None = None,
+        seed: int = 0,
+        links: Mapping[str, LinkConfig] | None = None,
+        *,
+        threads: int = 0,
     ) -> None:
+        """Compile `config.model` with `sensors` mounted; files are looked up in `base_dir`.
+
+        A batch takes `threads` to step in, all usable cores for 0.
+        """
         self.config = config
         self.links = links or {}
         """Lines that the sensors share, for a driver that reads them."""
@@ -100,7 +111,7 @@ class WorldBase(ABC):
         """Number of resets of the whole world since it got this seed."""
         self.dt_ns = whole_timestep_ns(config.timestep_s)
         self.model = self._compile()
-        self.num_envs = num_envs
+        self.num_envs = num_envs = config.num_envs if self.is_batch else 1
         self.tick = -1
         self.time_ns = -self.dt_ns
         self.time_base = config.time_base
@@ -116,10 +127,16 @@ class WorldBase(ABC):
         self.following = PathFollower(self.actuation, self._position_of)
         self.placing = Placing(self.model, num_envs, config.control_delay_s, self.dt_ns)
         self.drive = find_drive(self.model, actuators, config.drive)
-        self.driver = make_driver(config.driver, self)
+        self.driver = type(self).make_driver(config.driver, self)
         self._history = initial_history(self.model, self.keyframe, self._home)
         period_s = 0.0 if self.driver is None else self.driver.period_s
         self._driver_ticks = max(1, round(period_s * NS_PER_S / self.dt_ns))
+        self._allocate(threads)
+        self.reset(seed=seed)
+
+    @abstractmethod
+    def _allocate(self, threads: int) -> None:
+        """Make the state of all environments."""
 
     def _compile(self) -> mujoco.MjModel:
         """Return the model with the sensors in it."""
@@ -274,11 +291,6 @@ class WorldBase(ABC):
     # ---- state ----------------------------------------------------------------------------
 
     @property
-    @abstractmethod
-    def sensordata(self) -> Floats:
-        """MuJoCo's sensordata at `time_ns`, [num_envs, nsensordata]."""
-
-    @property
     def next_velocity(self) -> Floats | None:
         """Velocity at the end of the step that begins now, [num_envs, nv]; see `WorldView`."""
         return None if self.is_rk4 else self.bound('qvel')
@@ -294,9 +306,12 @@ class WorldBase(ABC):
         Derived arrays belong to `time_ns`; qpos and qvel are one step ahead.
         """
 
-    @abstractmethod
     def poses(self, body: int) -> Floats:
         """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [num_envs, 3]."""
+        poses = self.bound('xpos')[:, body].copy()
+        turn = self.bound('xmat')[:, body]
+        poses[:, 2] = list(map(atan2, turn[:, 3], turn[:, 0]))  # the same bits for any number
+        return poses
 
     @abstractmethod
     def _advance(self, ctrl: Floats) -> None:

@@ -69,21 +69,9 @@ class CommandLatencies:
         drawn = self._delay.first(slice(None))[:, : len(self.low_s)]
         return np.asarray((self.low_s + drawn * (self.high_s - self.low_s))[:, columns])
 
-    def jitter_ns(self, time_ns: int, columns: Ids) -> Ints:
-        """Return the jitter of commands given at `time_ns`, ns [num_envs, n]."""
+    def jitter_ns(self, columns: Ids, time_ns: int) -> Ints:
+        """Return the jitter of the commands of `columns` given at `time_ns`, ns [num_envs, n]."""
         step = np.full(self._num_envs, time_ns // self._dt_ns)
         drawn = self._jitter.at(slice(None), step)[:, : len(self.low_s)]
         late_ns: Ints = (drawn * self.jitter_s * NS_PER_S).astype(np.int64)
         return late_ns[:, columns]
-
-
-class ColumnJitter:
-    """The jitter of a line whose columns belong to actuators `columns`."""
-
-    def __init__(self, latencies: CommandLatencies, columns: Ids) -> None:
-        self._latencies, self._columns = latencies, columns
-        self.most_ns = latencies.most_ns
-
-    def at(self, time_ns: int) -> Ints:
-        """Return the jitter of commands given at `time_ns`, ns [num_envs, n]."""
-        return self._latencies.jitter_ns(time_ns, self._columns)

@@ -9,13 +9,14 @@ target is late, but the loop around it is not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
 from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
 from sim_sensors.timing.arrays.rows import EnvIndex
-from sim_sensors.world.actuation.command_latencies import ColumnJitter, CommandLatencies
+from sim_sensors.world.actuation.command_latencies import CommandLatencies
 from sim_sensors.world.actuation.delay_lines import ControlDelay
 from sim_sensors.world.actuation.servo import Servo
 from sim_sensors.world.actuation.transmissions import WHAT, Actuators, Field
@@ -238,7 +239,6 @@ class Actuation:
         latencies = self._latencies
         if self._config.control_delay_backend == 'mujoco' or latencies.is_none:
             return None
-        jitter = ColumnJitter(latencies, self._columns) if latencies.most_ns else None
         return ControlDelay(
             self._num_envs,
             len(self._columns),
@@ -246,6 +246,7 @@ class Actuation:
             self._dt_ns,
             [latencies.interpolation[index] for index in self._columns],
             self.start,
-            jitter,
+            partial(latencies.jitter_ns, self._columns) if latencies.most_ns else None,
+            latencies.most_ns,
             latencies.high_s[self._columns],
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,15 +13,8 @@ from rig_common.times import LONG_AGO_NS, NS_PER_S
 from sim_sensors.pipeline.reading.interpolation import Tap, hermite, straight
 from sim_sensors.timing.arrays.rows import ALL, Rows
 
-
-class CommandJitter(Protocol):
-    """Further latency of commands."""
-
-    most_ns: int
-    """Largest, ns."""
-
-    def at(self, time_ns: int) -> Ints:
-        """Return that of the commands given at `time_ns`, ns [num_envs, num_actuators]."""
+Jitter = Callable[[int], Ints]
+"""From a time, ns, to the further latency of the commands given then, ns [num_envs, actuators]."""
 
 
 class ControlDelay:
@@ -46,7 +38,8 @@ class ControlDelay:
         dt_ns: int,
         interpolation: str | Sequence[str] = 'zoh',
         initial: ArrayLike = 0.0,
-        jitter: CommandJitter | None = None,
+        jitter: Jitter | None = None,
+        most_jitter_ns: int = 0,
         most_s: ArrayLike = 0.0,
     ) -> None:
         """Make the line; `delay_s` and `initial` are one number, a row or [num_envs, actuators].
@@ -72,12 +65,11 @@ class ControlDelay:
             if way in ways
         }
         self._jitter = jitter
-        most_ns = 0 if jitter is None else jitter.most_ns
-        self._spread = -(-most_ns // dt_ns)
+        self._spread = -(-most_jitter_ns // dt_ns)
         """How many later commands may have arrived before one."""
         longest_ns = round(float(np.max(most_s, initial=0.0)) * NS_PER_S)
         longest_ns = max(int(self._delay_ns.max(initial=0)), longest_ns)
-        slots = (longest_ns + most_ns) // dt_ns + 4
+        slots = (longest_ns + most_jitter_ns) // dt_ns + 4
         self._times_ns: Ints = LONG_AGO_NS + np.arange(slots)
         self._values: Floats = np.empty((slots, *shape))
         self._values[:] = initial
@@ -107,7 +99,7 @@ class ControlDelay:
                 self._values[self._newest] = self._values[before]
         self._values[self._newest, envs] = values
         if self._jitter is not None:
-            self._late_ns[self._newest] = self._jitter.at(time_ns)
+            self._late_ns[self._newest] = self._jitter(time_ns)
 
     def read(self, time_ns: int | Ints, interpolation: str | None = None) -> Floats:
         """Return what every actuator holds at `time_ns`, [num_envs, num_actuators].

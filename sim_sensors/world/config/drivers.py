@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -190,27 +190,20 @@ class PlainConfig(Strict):
 
 
 DriverConfig = (
-    HoldConfig
+    PlainConfig
+    | FigureEightConfig
+    | RestCruiseTurnConfig
+    | HoldConfig
     | ExciteConfig
     | TrajectoryConfig
     | PythonConfig
     | MocapConfig
     | WaypointsConfig
-    | FigureEightConfig
-    | RestCruiseTurnConfig
-    | PlainConfig
 )
 TYPES: dict[str, type[Strict]] = {
-    'none': PlainConfig,
-    'commands': PlainConfig,
-    'figure_eight': FigureEightConfig,
-    'rest_cruise_turn': RestCruiseTurnConfig,
-    'hold': HoldConfig,
-    'excite': ExciteConfig,
-    'trajectory': TrajectoryConfig,
-    'python': PythonConfig,
-    'mocap': MocapConfig,
-    'waypoints': WaypointsConfig,
+    name: kind
+    for kind in get_args(DriverConfig)
+    for name in get_args(kind.model_fields['type'].annotation)
 }
 
 DriverName = Annotated[str, WithJsonSchema({'type': 'string', 'enum': list(TYPES)})]

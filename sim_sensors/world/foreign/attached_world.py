@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -18,9 +18,6 @@ import numpy as np
 from rig_common.arrays import AnyArray, Floats, Ids
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.sensor import AnySensor
-from sim_sensors.timing.config import LinkConfig
-from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.foreign.constants import Constants
 from sim_sensors.world.foreign.names import Names
 from sim_sensors.world.foreign.rebuild import same_structure, spec_of
@@ -50,17 +47,11 @@ ARRIVED = 1e-6
 class AttachedWorld(World):
     """One MjModel and MjData of somebody else's; `look` says how many steps they moved on."""
 
-    def __init__(
-        self,
-        config: WorldConfig,
-        sensors: Iterable[AnySensor],
-        model: mujoco.MjModel,
-        data: mujoco.MjData,
-        base_dir: Path | None = None,
-        seed: int = 0,
-        links: Mapping[str, LinkConfig] | None = None,
-    ) -> None:
-        """Rebuild `model` with `sensors` mounted, or load `config.model` where it names a file."""
+    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData, *world: Any) -> None:
+        """Rebuild `model` with sensors mounted, or load `config.model` where it names a file.
+
+        `world` is what every world is made of: config, sensors, ...
+        """
         self._theirs, self._their_data = model, data
         self._seen_s = float(data.time)
         self._left = 1
@@ -68,7 +59,7 @@ class AttachedWorld(World):
         self._next: Floats | None = None
         self.mismatch = 0.0
         """How far a walk between two looks ended from the environment, m or rad; the largest."""
-        super().__init__(config, sensors, base_dir, seed, links)
+        super().__init__(*world)
 
     def _compile(self) -> mujoco.MjModel:
         is_rebuilt = self.config.model == ATTACHED

@@ -76,7 +76,8 @@ def test_patterns_of_the_user(tmp_path, kind):
     [
         ('a,b\n1,2\n', 'needed: azimuth_deg and elevation_deg, or x, y and z'),
         ('x,y,z\n0,0,0\n', 'ray 0 has no direction'),
-        ('azimuth_deg,elevation_deg\n1,oops\n', 'not a number'),
+        ('azimuth_deg,elevation_deg\n1,oops\n', "row 2 should be 2 numbers, it is '1,oops'"),
+        ('azimuth_deg,elevation_deg\n1,nan\n', 'not a number'),
         ('azimuth_deg,elevation_deg,time\n1,0,0.5\n2,0,0.1\n', 'time must rise'),
     ],
 )

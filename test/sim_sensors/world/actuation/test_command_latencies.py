@@ -81,7 +81,7 @@ def test_jitter_lets_the_newest_command_hold_that_has_arrived(tmp_path: Path) ->
     got = []
     for step in range(80):
         world.command_all(np.full((3, 2), float(step + 1)))
-        late_ns.append(world.actuation._latencies.jitter_ns(step * 1_000_000, np.arange(2))[:, 0])
+        late_ns.append(world.actuation._latencies.jitter_ns(np.arange(2), step * 1_000_000)[:, 0])
         world.step()
         got.append(np.array(world.bound('ctrl'))[:, 0])
     arrival_ns = np.array(late_ns) + 1_000_000 * np.arange(80)[:, None] + 4_000_000
