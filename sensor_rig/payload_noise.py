@@ -16,11 +16,10 @@ from rig_common.arrays import AnyArray
 from rig_common.cdr import CdrError, Reader
 from rig_common.msgs.decode import read_cloud
 from sensor_rig.rigfile.stream_keys import TYPES, StreamConfig
-from sim_sensors.interface.batch import Batch, NoiseSource, ReadoutErrors
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor, Batch, NoiseSource, ReadoutErrors
 from sim_sensors.pipeline.stages import Stages
 from sim_sensors.registry import sensor_class
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.timing.faults import Condition
 
 NO_FIX = -1

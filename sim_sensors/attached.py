@@ -16,7 +16,7 @@ from typing import Any
 
 import mujoco
 
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.outbox import Message
 from sim_sensors.pipeline.sources import Instant
 from sim_sensors.rig import Rig

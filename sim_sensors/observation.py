@@ -18,10 +18,10 @@ import numpy as np
 
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.reading.readout import Reading
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 
 class SteppedEnv(Protocol):

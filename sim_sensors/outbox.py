@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from rig_common.times import NEVER_NS, in_seconds
-from sim_sensors.interface.sensor import AnySensor, Sample
+from sim_sensors.interface import AnySensor, Sample
 from sim_sensors.interface.topics import sensor_topics
 from sim_sensors.pipeline.in_flight import InFlight
 from sim_sensors.pipeline.pipeline import Pipeline

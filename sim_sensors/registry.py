@@ -9,7 +9,7 @@ from typing import Any
 
 from rig_common.errors import RigError
 from rig_common.text import near
-from sim_sensors.interface.sensor import AnySensor, Sensor
+from sim_sensors.interface import AnySensor, Sensor
 
 BUILT_IN: dict[str, str] = {
     'barometer': 'sim_sensors.sensors.barometer:Barometer',

@@ -19,15 +19,15 @@ from numpy.typing import ArrayLike
 from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
 from rig_common.times import NEVER_NS, NS_PER_S, in_seconds
+from sim_sensors.interface import AnySensor
 from sim_sensors.interface.mounts import unknown_name
-from sim_sensors.interface.sensor import AnySensor
 from sim_sensors.outbox import Message, Outbox
 from sim_sensors.pipeline.alike import classes_of
 from sim_sensors.pipeline.assembly import PipelineMaker
 from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.reading.readout import Reading, beside
 from sim_sensors.pipeline.sources import Source, make_source
-from sim_sensors.timing.arrays.rows import ALL, EnvIndex, Envs
+from sim_sensors.timing.arrays import ALL, EnvIndex, Envs
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.readers import truth_readers

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor, SensorConfig
 from sim_sensors.registry import sensor_class
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig

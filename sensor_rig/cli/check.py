@@ -21,8 +21,7 @@ from sensor_rig.cli.support.progress import note
 if TYPE_CHECKING:
     from rig_common.errors import Mistake
     from sensor_rig.rigfile import RigConfig
-    from sim_sensors.interface.config import SensorConfig
-    from sim_sensors.interface.sensor import AnySensor
+    from sim_sensors.interface import AnySensor, SensorConfig
     from sim_sensors.timing.config import TimingConfig
 
 NAME = 'check'

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Dict, MultiBinary, Space
 
 from rig_common.arrays import AnyArray
 from rig_common.errors import RigError
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.rig import Rig
 
 OWN = 'env'

@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from rig_common.arrays import Floats
-from sim_sensors.interface.sensor import AnySensor, frame_pose
+from sim_sensors.interface import AnySensor, frame_pose
 from sim_sensors.world.rendering.renderer import overview
 
 WIDTH, HEIGHT = 800, 640

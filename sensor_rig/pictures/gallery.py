@@ -18,9 +18,9 @@ from sensor_rig.pictures import figures
 from sensor_rig.pictures import gallery_panels as panels
 from sensor_rig.pictures.gallery_style import INK, SOFT
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.interface.sensor import AnySensor, Sample
+from sim_sensors.interface import AnySensor, Sample
 from sim_sensors.rig import Rig
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 COLUMNS = 4
 PANEL_IN = (4.7, 3.3)

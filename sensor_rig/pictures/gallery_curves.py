@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sensor_rig.pictures.gallery_style import FIRST, LOST, SECOND, TRUE, TRUE_OF, Panel
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

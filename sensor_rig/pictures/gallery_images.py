@@ -8,7 +8,7 @@ import numpy as np
 
 from sensor_rig.pictures.gallery_style import FIRST, SECOND, SOFT, TRUE, TRUE_OF
 from sim_sensors.sensors.cameras.depth_camera import DepthCameraConfig
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

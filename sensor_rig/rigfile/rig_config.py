@@ -35,8 +35,7 @@ from sync_engine.config import SyncConfig
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile.stream_keys import StreamConfig
-    from sim_sensors.interface.config import SensorConfig
-    from sim_sensors.interface.sensor import AnySensor
+    from sim_sensors.interface import AnySensor, SensorConfig
     from sim_sensors.simulation import Simulation
     from sim_sensors.timing.config import LinkConfig
     from sim_sensors.world.config.world import WorldConfig

@@ -15,7 +15,7 @@ from sensor_rig.rigfile.rig_reading import Mistakes, extended_file
 
 if TYPE_CHECKING:
     from sensor_rig.rigfile.stream_keys import StreamConfig
-    from sim_sensors.interface.config import SensorConfig
+    from sim_sensors.interface import SensorConfig
     from sim_sensors.timing.config import LinkConfig
     from sim_sensors.world.config.world import WorldConfig
 

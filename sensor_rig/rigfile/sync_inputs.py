@@ -14,8 +14,7 @@ from rig_common.validation import hint
 from sync_engine.config import IMAGE_TYPES
 
 if TYPE_CHECKING:
-    from sim_sensors.interface.config import SensorConfig
-    from sim_sensors.interface.sensor import AnySensor
+    from sim_sensors.interface import AnySensor, SensorConfig
 
 CUE_WANDER = 0.02
 """Chance that the times of turns wander against the stamps. A simulated sensor has one clock for

@@ -10,10 +10,7 @@ from numpy.typing import DTypeLike
 
 from rig_common.arrays import Flags, Ints
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.timing.arrays.devices import arrays_holding
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Rows, arrays_holding
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
 

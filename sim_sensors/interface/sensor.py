@@ -14,8 +14,7 @@ from rig_common.quaternions import product
 from rig_common.times import seconds_to_ns
 from sim_sensors.interface.batch import Batch, Timeline
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.arrays.namespace import Movable
+from sim_sensors.timing.arrays import Array, Layout, Movable
 
 if TYPE_CHECKING:
     import mujoco

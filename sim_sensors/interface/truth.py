@@ -11,7 +11,7 @@ import numpy as np
 
 from rig_common.arrays import AnyArray, Floats
 from sim_sensors.interface.velocities import VelocityColumns
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 
 class WorldView(Protocol):

@@ -22,7 +22,7 @@ from rig_common.ros.matching import Matching
 from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.times import NEVER_NS, NS_PER_S
 from sim_sensors.diagnostic_values import SensorFacts
-from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface import SensorConfig
 from sim_sensors.interface.topics import diagnostics_topic, parameter_events_topic
 from sim_sensors.pipeline.assembly import PipelineMaker
 from sim_sensors.pipeline.changes_at_run_time import FIXED_KEYS

@@ -31,7 +31,7 @@ from rig_common.ros.parameters import ConfigParameters, fix_sim_time
 from rig_common.ros.types import is_installed
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.diagnostic_values import WorldFacts
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.interface.topics import CLOCK_TOPIC
 from sim_sensors.pipeline.assembly import refuse_drawn_phases, schedules_of
 from sim_sensors.ros.commands import Commands

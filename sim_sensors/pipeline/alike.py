@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rig_common.arrays import Ids
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.timing.schedule import Schedule
 
 OWN_KEYS = {'mount', 'frame_id'}

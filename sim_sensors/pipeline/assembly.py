@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from rig_common.errors import RigError
 from rig_common.times import TimeBase
 from rig_common.validation import hint
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor, SensorConfig
 from sim_sensors.pipeline.pipeline import Pipeline, RunSetup
 from sim_sensors.pipeline.stream_traits import message_bytes, schedule_of
 from sim_sensors.timing.config import LinkConfig

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rig_common.errors import RigError
 from rig_common.paramfile.reader import flatten
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor, SensorConfig
 
 FIXED_KEYS: tuple[str, ...] = (
     'type',

@@ -7,11 +7,9 @@ from dataclasses import replace
 from heapq import heapify, heappop, heappush
 
 from rig_common.times import NEVER_NS
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.sensor import Sample
+from sim_sensors.interface import Batch, Sample
+from sim_sensors.timing.arrays import Array, arrays_holding
 from sim_sensors.timing.arrays.columns import listed
-from sim_sensors.timing.arrays.devices import arrays_holding
-from sim_sensors.timing.arrays.layout import Array
 from sim_sensors.timing.transit import Passage
 
 

@@ -23,9 +23,14 @@ from numpy.typing import ArrayLike
 
 from rig_common.arrays import Flags, Ids
 from rig_common.errors import RigError
-from sim_sensors.interface.batch import Batch, NoiseSource, ReadoutErrors
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor, Sample
+from sim_sensors.interface import (
+    AnySensor,
+    Batch,
+    NoiseSource,
+    ReadoutErrors,
+    Sample,
+    SensorConfig,
+)
 from sim_sensors.pipeline.changes_at_run_time import check_change
 from sim_sensors.pipeline.in_flight import InFlight
 from sim_sensors.pipeline.progress import Progress, TickNumbers, drawn_phases_ns
@@ -33,9 +38,7 @@ from sim_sensors.pipeline.reading.lags import Lags
 from sim_sensors.pipeline.reading.readout import Reading, Readout, asked_history
 from sim_sensors.pipeline.stages import Stages, rows_of
 from sim_sensors.pipeline.stream_traits import on_arrays, schedule_of, stream_of
-from sim_sensors.timing.arrays.devices import arrays_of
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.rows import ALL, Envs, RowChoice, Rows
+from sim_sensors.timing.arrays import ALL, Array, Envs, RowChoice, Rows, arrays_of
 from sim_sensors.timing.fates import CaptureFate
 from sim_sensors.timing.faults import HEALTHY, FaultConfig, Faults
 from sim_sensors.timing.link import LinkShare

@@ -8,9 +8,8 @@ import numpy as np
 
 from rig_common.arrays import Flags, Ints
 from rig_common.times import seconds_to_ns
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.interface import SensorConfig
+from sim_sensors.timing.arrays import NUMPY, Arrays, Rows
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 from sim_sensors.timing.schedule import Schedule
 

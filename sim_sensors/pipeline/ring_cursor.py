@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common.arrays import Ids, Ints
-from sim_sensors.timing.arrays.namespace import Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import Arrays, Rows
 
 
 class Cursor:

@@ -12,7 +12,7 @@ from rig_common.arrays import Ids
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.pipeline.alike import ClassReader
 from sim_sensors.pipeline.pipeline import Pipeline
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 
 @dataclass(slots=True)

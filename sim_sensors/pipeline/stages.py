@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common.arrays import Flags, Ids
-from sim_sensors.interface.batch import Batch, clip_to
-from sim_sensors.interface.sensor import AnySensor, Sensor
+from sim_sensors.interface import AnySensor, Batch, Sensor, clip_to
 from sim_sensors.pipeline.tick_history import TimelineRing
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import ALL, Rows
+from sim_sensors.timing.arrays import ALL, NUMPY, Array, Arrays, Rows
 from sim_sensors.timing.faults import Condition
 
 MOST_PASSED = 256

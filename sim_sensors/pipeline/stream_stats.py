@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rig_common.times import NS_PER_MS, NS_PER_S
-from sim_sensors.interface.sensor import Sample
+from sim_sensors.interface import Sample
 
 WINDOW = 1000
 """Samples that the figures look back on."""

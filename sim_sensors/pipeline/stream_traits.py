@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from rig_common.errors import RigError
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor, Sample
-from sim_sensors.timing.arrays.namespace import Arrays
+from sim_sensors.interface import AnySensor, Sample, SensorConfig
+from sim_sensors.timing.arrays import Arrays
 from sim_sensors.timing.link import LinkShare
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import StreamTraits

@@ -6,9 +6,7 @@ import numpy as np
 
 from rig_common.arrays import Flags
 from sim_sensors.pipeline.ring_cursor import Cursor
-from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import ALL, Rows
+from sim_sensors.timing.arrays import ALL, NUMPY, Array, Arrays, Layout, Rows
 
 
 class TimelineRing:

@@ -17,8 +17,7 @@ from rig_common.ros import qos
 from rig_common.ros.types import is_installed, message_class
 from rig_common.times import NEVER_NS, NS_PER_S, TimeBase
 from rig_common.topics import truth_time_topic, truth_topic
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample
+from sim_sensors.interface import Sample, SensorConfig
 from sim_sensors.interface.topics import env_prefix, sensor_topics, truth_key
 from sim_sensors.pipeline.pipeline import Pipeline
 from sim_sensors.pipeline.stream_stats import StreamStats

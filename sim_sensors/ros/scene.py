@@ -16,7 +16,7 @@ from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import split_ns
 from rig_common.topics import truth_topic
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.ros.periodics import PeriodicTopic
 from sim_sensors.world.scene.markers import Scene, Shape
 from sim_sensors.world.scene.pose_messages import (

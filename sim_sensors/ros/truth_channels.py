@@ -15,7 +15,7 @@ from rig_common.ros import qos
 from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
 from rig_common.topics import truth_topic
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.interface.topics import env_prefix, truth_key
 from sim_sensors.interface.truth import TruthReader
 from sim_sensors.pipeline.sources import Capture

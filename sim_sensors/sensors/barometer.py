@@ -10,13 +10,11 @@ import numpy as np
 from pydantic import Field
 
 from rig_common import msgs
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface import Batch, Sample, Sensor, SensorConfig, Timeline, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common import atmosphere
 from sim_sensors.sensors.common.drift import LowPass, gauss_markov
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')

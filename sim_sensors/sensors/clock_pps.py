@@ -9,11 +9,9 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface import Batch, Sensor, SensorConfig, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
 

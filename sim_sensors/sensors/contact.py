@@ -9,12 +9,11 @@ import numpy as np
 from pydantic import model_validator
 
 from rig_common import msgs
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface import Batch, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
 INFRARED = 1

@@ -11,12 +11,10 @@ from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig
+from sim_sensors.interface import Batch, Sensor, SensorConfig, Topic
 from sim_sensors.interface.mounts import add_frame, find_body
-from sim_sensors.interface.sensor import Sensor, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
 DISTANCE = Topic('distance', 'sensor_msgs/msg/Range')

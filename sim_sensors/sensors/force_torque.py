@@ -10,13 +10,11 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface import Batch, Sensor, SensorConfig, Timeline, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.drift import LowPass
 from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import Fraction, NonNegative
 
 FORCE, TORQUE = slice(0, 3), slice(3, 6)

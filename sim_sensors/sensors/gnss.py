@@ -15,12 +15,10 @@ from rig_common import msgs
 from rig_common.errors import UnavailableError
 from rig_common.installing import pip_install
 from rig_common.validation import Strict
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
+from sim_sensors.interface import Batch, Origin, Sample, Sensor, SensorConfig, Topic
 from sim_sensors.interface.truth import WorldView
 from sim_sensors.sensors.common.drift import gauss_markov
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
 VELOCITY = Topic('vel', 'geometry_msgs/msg/TwistStamped')

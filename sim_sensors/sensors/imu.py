@@ -12,15 +12,12 @@ from rig_common import msgs
 from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface import Batch, Sample, Sensor, SensorConfig, Timeline, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.common.drift import AllanNoise, LowPass
 from sim_sensors.sensors.common.rotations import rotate
-from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays, Movable
+from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Layout, Movable
 from sim_sensors.timing.arrays.tiles import Tile
 from sim_sensors.timing.units import NonNegative, Positive
 

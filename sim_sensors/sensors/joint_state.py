@@ -12,13 +12,11 @@ from pydantic import Field, model_validator
 from rig_common import msgs
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface import Batch, Sensor, SensorConfig, Timeline, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import add_joint_native
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Probability
 
 NATIVE = {'position': 'jointpos', 'velocity': 'jointvel', 'effort': 'jointactfrc'}

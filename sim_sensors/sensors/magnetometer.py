@@ -7,13 +7,11 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig, Vector3
-from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface import Batch, Sensor, SensorConfig, Topic, Vector3
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import PerAxis
 from sim_sensors.sensors.common.native import LinearReader
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
 TESLA_PER_GAUSS = 1e-4

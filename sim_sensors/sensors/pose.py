@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common import msgs
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Origin, Sensor, Topic
+from sim_sensors.interface import Batch, Origin, Sensor, SensorConfig, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.rotations import rotate
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
 

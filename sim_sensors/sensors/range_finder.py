@@ -11,13 +11,12 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.arrays import Floats
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig, ranges_are_sane
-from sim_sensors.interface.sensor import Sensor, Topic
+from sim_sensors.interface import Batch, Sensor, SensorConfig, Topic
+from sim_sensors.interface.config import ranges_are_sane
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
 RADIATION = {'ultrasound': 0, 'infrared': 1}

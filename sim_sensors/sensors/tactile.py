@@ -10,13 +10,11 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.arrays import Floats
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface import Batch, SensorConfig, Timeline, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
 from sim_sensors.sensors.common.taxels import TaxelReader, add_taxels
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
 SHEAR_TO_DEPTH = 3.0

@@ -11,13 +11,12 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.validation import Strict
-from sim_sensors.interface.batch import Batch, Timeline
+from sim_sensors.interface import Batch, Sample, Timeline, Topic
 from sim_sensors.interface.mounts import find_body
-from sim_sensors.interface.sensor import Sample, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
 MEAN = Topic('temperature', 'sensor_msgs/msg/Temperature')

@@ -12,14 +12,12 @@ from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Origin, Sample, Sensor, Topic
+from sim_sensors.interface import Batch, Origin, Sample, Sensor, SensorConfig, Timeline, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import LinearReader, add_joint_native
 from sim_sensors.sensors.common.rotations import yaw_quat
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive, Probability
 
 TF = Topic('/tf', 'tf2_msgs/msg/TFMessage', is_global=True)

@@ -9,15 +9,12 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.interface.config import Vector3
-from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface import Batch, Timeline, Topic, Vector3
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.drift import LowPass
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.sensors.common.rotations import cross
-from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.arrays.namespace import Arrays
+from sim_sensors.timing.arrays import Array, Arrays, Layout
 from sim_sensors.timing.units import NonNegative
 
 

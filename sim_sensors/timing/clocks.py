@@ -9,8 +9,8 @@ import numpy as np
 from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
+from sim_sensors.timing.arrays import Rows
 from sim_sensors.timing.arrays.columns import Column, column, real, rounded
-from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.clock_config import ClockConfig
 from sim_sensors.timing.config import TimingConfig
 from sim_sensors.timing.discipline import Discipline, NtpServo, PtpServo, warmth_s

@@ -10,9 +10,7 @@ import numpy as np
 
 from rig_common.arrays import Ints
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Rows
 from sim_sensors.timing.clock_config import ClockTemperatureConfig, DisciplineConfig
 from sim_sensors.timing.marginals import filter_taps
 from sim_sensors.timing.randomness.correlated import FilteredNormals

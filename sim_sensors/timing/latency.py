@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common.arrays import Ints
+from sim_sensors.timing.arrays import Rows
 from sim_sensors.timing.arrays.columns import Column, column, looked_up, truncated
-from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.latency_config import LatencyConfig
 from sim_sensors.timing.marginals import (
     STEPS,

@@ -20,7 +20,7 @@ import numpy as np
 from rig_common.arrays import Flags, Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.timing.arrays.devices import arrays_holding
+from sim_sensors.timing.arrays import arrays_holding
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.timing.schedule import Schedule
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common.arrays import Flags, Ints
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import Rows
 from sim_sensors.timing.config import LossConfig
 from sim_sensors.timing.randomness.noise_stream import Captures
 from sim_sensors.timing.randomness.random_streams import RandomStreams

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from rig_common.errors import RigError
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.timing.latency_config import LatencyConfig
 
 Z_MAX = 5.0

@@ -10,7 +10,7 @@ import numpy as np
 from rig_common.arrays import Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
-from sim_sensors.timing.arrays.devices import arrays_holding
+from sim_sensors.timing.arrays import arrays_holding
 
 NONE = -1
 """Index that stands for "no capture" in arrays."""

@@ -12,8 +12,8 @@ import numpy as np
 from rig_common.arrays import Flags, Ints
 from rig_common.errors import RigError
 from rig_common.times import LONG_AGO_NS, seconds_to_ns
+from sim_sensors.timing.arrays import Rows
 from sim_sensors.timing.arrays.columns import Column, chosen, column, larger, truncated
-from sim_sensors.timing.arrays.rows import Rows
 from sim_sensors.timing.clocks import SensorClock
 from sim_sensors.timing.config import TimingConfig
 from sim_sensors.timing.fates import CaptureFate

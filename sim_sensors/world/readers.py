@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from rig_common.errors import UnavailableError
 from rig_common.times import seconds_to_ns
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.world.model.native_delay import DelayedReader
 from sim_sensors.world.world_base import WorldBase

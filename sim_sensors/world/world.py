@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from rig_common.arrays import AnyArray, Floats, Ids
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.drivers.choice import make_driver

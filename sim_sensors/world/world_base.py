@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.sensor import AnySensor
-from sim_sensors.timing.arrays.rows import ALL, EnvIndex
+from sim_sensors.interface import AnySensor
+from sim_sensors.timing.arrays import ALL, EnvIndex
 from sim_sensors.timing.config import LinkConfig
 from sim_sensors.world.actuation.commands import Actuation
 from sim_sensors.world.actuation.diff_drive import DiffDrive, find_drive

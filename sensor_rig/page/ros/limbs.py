@@ -13,7 +13,7 @@ from rig_common.msgs.decode import read_force, read_joint_positions, read_range
 from rig_common.times import NS_PER_S, TimeBase
 from rig_common.topics import truth_topic
 from sensor_rig.page.body import Body, Trace
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 
 JOINTS, WRENCH = 'sensor_msgs/msg/JointState', 'geometry_msgs/msg/WrenchStamped'
 SWITCH = 'contact'

@@ -36,8 +36,7 @@ from sensor_rig.page.scene import PageScene
 from sensor_rig.page.synced_set import IMAGE, IMU, SyncedSet, View
 from sensor_rig.rigfile import RigConfig
 from sensor_rig.running.ros.monitor import Monitor
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor, SensorConfig
 from sim_sensors.interface.topics import parameter_events_topic
 from sim_sensors.sensors.cameras.camera import Camera
 from sim_sensors.world.scene.pose_messages import base_of

@@ -8,8 +8,7 @@ import numpy as np
 
 from rig_common.arrays import Flags, Ints
 from rig_common.errors import RigError
-from sim_sensors.timing.arrays.devices import arrays_holding
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout, arrays_holding
 
 
 class Tap(NamedTuple):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rig_common.arrays import Ints
 from sim_sensors.pipeline.progress import Progress
-from sim_sensors.timing.arrays.namespace import Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import Arrays, Rows
 from sim_sensors.timing.faults import Faults
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import Transit

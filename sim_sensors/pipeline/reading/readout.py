@@ -11,16 +11,12 @@ import numpy as np
 from rig_common.arrays import Flags, Ids, Ints
 from rig_common.errors import RigError
 from rig_common.times import in_seconds
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor, Batch, SensorConfig
 from sim_sensors.pipeline.changes_at_run_time import check_interpolation
 from sim_sensors.pipeline.reading.interpolation import Interpolator, Tap
 from sim_sensors.pipeline.reading.lags import Lags
 from sim_sensors.pipeline.reading.sample_ring import Found, SampleRing
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Rows
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.timing.transit import Passage
 

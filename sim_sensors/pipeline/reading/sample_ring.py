@@ -14,10 +14,8 @@ import numpy as np
 from rig_common.arrays import Flags, Ids, Ints
 from rig_common.times import NEVER_NS
 from sim_sensors.pipeline.ring_cursor import Cursor
+from sim_sensors.timing.arrays import ALL, NUMPY, Array, Arrays, Layout, Rows
 from sim_sensors.timing.arrays.columns import Column
-from sim_sensors.timing.arrays.layout import Array, Layout
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import ALL, Rows
 
 
 class Found(NamedTuple):

@@ -12,12 +12,11 @@ from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.validation import Strict
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface import Batch, Sample, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, ImageReader
 from sim_sensors.sensors.cameras.optics import Lens, LensModel, Pinhole
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.timing.units import Fraction, NonNegative
 from sim_sensors.world.rendering.renderer import Renderer
 

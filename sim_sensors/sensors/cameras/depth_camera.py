@@ -8,13 +8,12 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.arrays import Flags
-from sim_sensors.interface.batch import Batch
+from sim_sensors.interface import Batch, Sample, Topic
 from sim_sensors.interface.config import ranges_are_sane
-from sim_sensors.interface.sensor import Sample, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImageReader
 from sim_sensors.sensors.cameras.traced import TracedConfig, TracedReader
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.timing.units import NonNegative, Positive
 
 POINTS = Topic('depth/points', 'sensor_msgs/msg/PointCloud2')

@@ -13,11 +13,10 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.times import seconds_to_ns
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sample, Sensor, Topic
+from sim_sensors.interface import Sample, Sensor, SensorConfig, Topic
 from sim_sensors.interface.truth import WorldView
 from sim_sensors.sensors.cameras.optics import OPTICAL_QUAT_WXYZ, LensModel, Pinhole, add_camera
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 from sim_sensors.world.rendering import renderer as render
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import add_frame
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 OPTICAL_QUAT_WXYZ = (0.5, -0.5, 0.5, -0.5)
 """From a mount (x forward, z up) to its optical frame (z forward, y down), REP 103."""

@@ -6,12 +6,11 @@ import mujoco
 import numpy as np
 
 from rig_common.errors import RigError
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface import Batch, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImageReader
 from sim_sensors.sensors.cameras.traced import TracedConfig, TracedReader
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.world.rendering.renderer import Renderer
 
 BACKGROUND = 65535

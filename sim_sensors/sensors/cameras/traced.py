@@ -19,7 +19,7 @@ from sim_sensors.raycast.ray_caster import Hits, visible_geoms
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, bands_of
 from sim_sensors.sensors.cameras.optics import Pinhole
 from sim_sensors.sensors.lidar.motions import Motions
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 CAMERA_GROUPS = (0, 1, 2)
 """Geom groups that MuJoCo's cameras show."""

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from rig_common.arrays import AnyArray, Floats
-from sim_sensors.timing.arrays.devices import arrays_holding
+from sim_sensors.timing.arrays import arrays_holding
 from sim_sensors.timing.units import NonNegative
 
 

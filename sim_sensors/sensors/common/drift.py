@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common.arrays import Floats
-from sim_sensors.interface.batch import Batch, Timeline
-from sim_sensors.timing.arrays.devices import arrays_holding
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import Movable
+from sim_sensors.interface import Batch, Timeline
+from sim_sensors.timing.arrays import Array, Movable, arrays_holding
 from sim_sensors.timing.arrays.tiles import Tile
 from sim_sensors.timing.randomness.processes import DriftSpec, MarkovStream
 

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from rig_common.arrays import Floats
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.sensor import ConfigT, Sensor
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.interface import Batch, Sensor
+from sim_sensors.interface.sensor import ConfigT
+from sim_sensors.timing.arrays import Array
 
 
 def grid_points(rows: int, columns: int, height_m: float, width_m: float) -> Floats:

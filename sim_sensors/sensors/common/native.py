@@ -12,7 +12,7 @@ from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.interface.truth import ColumnReader
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 
 class LinearReader(ColumnReader):

@@ -11,7 +11,7 @@ from rig_common.errors import RigError
 from sim_sensors.interface.mounts import add_native, find_body
 from sim_sensors.interface.truth import ColumnReader, WorldView
 from sim_sensors.sensors.common.rotations import cross
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 _NET_FORCE = 3
 """Contact reduction that sums all contacts into one wrench at their force-weighted centre."""

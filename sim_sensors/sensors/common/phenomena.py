@@ -10,12 +10,9 @@ from typing import Annotated, TypeVar
 from pydantic import Field
 
 from rig_common.validation import Strict
-from sim_sensors.interface.batch import Batch
-from sim_sensors.interface.config import SensorConfig
-from sim_sensors.interface.sensor import Sensor
+from sim_sensors.interface import Batch, Sensor, SensorConfig
 from sim_sensors.sensors.common.drift import unit_markov
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import Arrays
+from sim_sensors.timing.arrays import Array, Arrays
 from sim_sensors.timing.units import NonNegative
 
 

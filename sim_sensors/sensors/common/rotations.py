@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim_sensors.timing.arrays.devices import arrays_holding
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array, arrays_holding
 
 _NEXT, _LAST = [1, 2, 0], [2, 0, 1]
 

@@ -11,7 +11,7 @@ from rig_common.arrays import Floats, Ids
 from sim_sensors.interface.mounts import add_frame
 from sim_sensors.interface.truth import WorldView
 from sim_sensors.sensors.common.rotations import cross
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 _PLATE_M = 0.01 * np.array(
     [[0.0, -0.5, -1.0], [0.0, 0.5, -1.0], [0.0, 0.5, 1.0], [0.0, -0.5, 1.0]]

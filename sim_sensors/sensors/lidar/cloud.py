@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rig_common import msgs
-from sim_sensors.interface.sensor import Sample, Topic
+from sim_sensors.interface import Sample, Topic
 from sim_sensors.raycast import patterns
 from sim_sensors.sensors.lidar.config import Lidar3dConfig
 from sim_sensors.sensors.lidar.ray_reader import frame_of

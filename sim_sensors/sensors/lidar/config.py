@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rig_common.validation import Strict
-from sim_sensors.interface.config import SensorConfig, ranges_are_sane
+from sim_sensors.interface import SensorConfig
+from sim_sensors.interface.config import ranges_are_sane
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG
 from sim_sensors.timing.units import Fraction, NonNegative, Positive
 

@@ -6,10 +6,10 @@ import mujoco
 import numpy as np
 
 from rig_common.arrays import Flags, Floats32
-from sim_sensors.interface.batch import Batch
+from sim_sensors.interface import Batch
 from sim_sensors.raycast.shape_exceptions import flex_id, flex_material
 from sim_sensors.sensors.lidar.config import BeamConfig, LidarConfig, OpticsConfig
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 TUPLE_NAME = 'reflectivity'
 """Name of the model's custom tuple of materials and geoms with their reflectivity."""

@@ -18,7 +18,7 @@ from sim_sensors.raycast.ray_caster import Hits, Surface, subtree_bodies, visibl
 from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.motions import AXES, Motions
 from sim_sensors.sensors.lidar.optics import merge_echoes, reflectivity_table, sub_beams
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 log = logging.getLogger(__name__)
 

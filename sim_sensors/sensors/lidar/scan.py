@@ -8,11 +8,11 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.times import NS_PER_S
-from sim_sensors.interface.sensor import Topic
+from sim_sensors.interface import Topic
 from sim_sensors.raycast import patterns
 from sim_sensors.sensors.lidar.config import Lidar2dConfig
 from sim_sensors.sensors.lidar.scanner import Lidar
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 
 
 class Lidar2d(Lidar[Lidar2dConfig]):

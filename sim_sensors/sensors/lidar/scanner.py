@@ -12,15 +12,14 @@ from rig_common import msgs
 from rig_common.arrays import Flags
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.interface.batch import Batch
+from sim_sensors.interface import Batch, Sensor
 from sim_sensors.interface.mounts import unknown_name
-from sim_sensors.interface.sensor import Sensor
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast import patterns
 from sim_sensors.sensors.lidar import optics as optics
 from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.ray_reader import SweepReader
-from sim_sensors.timing.arrays.layout import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout
 
 HEAVY_RAYS = 8192
 """Rays a scan from which casting is worth a thread of its own over ROS."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rig_common.arrays import Ids, Ints
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import NoiseStream
 from sim_sensors.timing.randomness.processes import MarkovStream

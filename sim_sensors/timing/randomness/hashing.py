@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rig_common.arrays import Ints
-from sim_sensors.timing.arrays.devices import arrays_holding
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import Array, Arrays, Rows, arrays_holding
 from sim_sensors.timing.randomness.lanes import Lanes
 
 GOLDEN = -7046029254386353131

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rig_common.arrays import Ints
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
+from sim_sensors.timing.arrays import NUMPY, Arrays
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rig_common.arrays import Ids, Ints
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import Array, Rows
 from sim_sensors.timing.randomness.hashing import HashedNumbers
 from sim_sensors.timing.randomness.lanes import Lanes
 

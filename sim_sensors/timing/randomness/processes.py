@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rig_common.arrays import Flags, Ids, Ints
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import Array, Rows
 from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import GROUP, NoiseStream
 

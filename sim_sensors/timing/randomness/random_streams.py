@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from rig_common.arrays import Ints
-from sim_sensors.timing.arrays.layout import Array
-from sim_sensors.timing.arrays.namespace import NUMPY, Arrays
-from sim_sensors.timing.arrays.rows import Rows
+from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Rows
 from sim_sensors.timing.randomness.hashing import HashedNumbers
 from sim_sensors.timing.randomness.lanes import Lanes
 from sim_sensors.timing.randomness.noise_stream import Kind, NoiseStream

@@ -15,7 +15,7 @@ import numpy as np
 
 from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
-from sim_sensors.timing.arrays.rows import EnvIndex
+from sim_sensors.timing.arrays import EnvIndex
 from sim_sensors.world.actuation.command_latencies import CommandLatencies
 from sim_sensors.world.actuation.delay_lines import ControlDelay
 from sim_sensors.world.actuation.servo import Servo

@@ -11,7 +11,7 @@ from rig_common.arrays import Floats, Ints
 from rig_common.errors import RigError
 from rig_common.times import LONG_AGO_NS, NS_PER_S
 from sim_sensors.pipeline.reading.interpolation import Tap, hermite, straight
-from sim_sensors.timing.arrays.rows import ALL, Rows
+from sim_sensors.timing.arrays import ALL, Rows
 
 Jitter = Callable[[int], Ints]
 """From a time, ns, to the further latency of the commands given then, ns [num_envs, actuators]."""

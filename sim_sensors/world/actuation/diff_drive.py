@@ -17,7 +17,7 @@ import numpy as np
 from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
-from sim_sensors.timing.arrays.rows import ALL, EnvIndex
+from sim_sensors.timing.arrays import ALL, EnvIndex
 from sim_sensors.world.actuation.commands import Actuation
 from sim_sensors.world.actuation.transmissions import Actuators
 from sim_sensors.world.config.additions import DriveConfig

@@ -10,7 +10,7 @@ import numpy as np
 from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
-from sim_sensors.timing.arrays.rows import EnvIndex
+from sim_sensors.timing.arrays import EnvIndex
 from sim_sensors.world.actuation.delay_lines import ControlDelay
 from sim_sensors.world.model.stance import is_free
 

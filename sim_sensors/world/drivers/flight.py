@@ -15,7 +15,7 @@ import numpy as np
 from rig_common.arrays import Floats, Ids
 from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
-from sim_sensors.timing.arrays.rows import EnvIndex
+from sim_sensors.timing.arrays import EnvIndex
 from sim_sensors.world.actuation.servo import moments
 from sim_sensors.world.actuation.transmissions import FIXED, NO_BIAS
 from sim_sensors.world.config.drivers import WaypointsConfig

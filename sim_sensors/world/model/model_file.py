@@ -11,7 +11,7 @@ import mujoco
 from rig_common.errors import RigError
 from rig_common.paths import find_shared, shared_names
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.model import additions, native_delay
 from sim_sensors.world.model.model_folder import files_of_model, require_inside, require_own_folder

@@ -22,9 +22,9 @@ import numpy as np
 from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.interface.truth import TruthReader, WorldView
-from sim_sensors.timing.arrays.layout import Array
+from sim_sensors.timing.arrays import Array
 from sim_sensors.world.config.world import WorldConfig
 
 

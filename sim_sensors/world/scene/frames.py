@@ -17,7 +17,7 @@ import numpy as np
 
 from rig_common.errors import RigError
 from rig_common.quaternions import Quaternion, conjugate, product
-from sim_sensors.interface.sensor import AnySensor, FramePose, frame_pose
+from sim_sensors.interface import AnySensor, FramePose, frame_pose
 from sim_sensors.world.config.world import WorldConfig
 
 WORLD_FRAME, MAP_FRAME, ODOM_FRAME = 'world', 'map', 'odom'

@@ -14,7 +14,7 @@ import numpy as np
 from rig_common import msgs
 from rig_common.arrays import Floats
 from rig_common.msgs import Transform
-from sim_sensors.interface.sensor import AnySensor
+from sim_sensors.interface import AnySensor
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.world.model.model_file import find_model
 from sim_sensors.world.scene.frames import (
