@@ -101,7 +101,7 @@ class EmbreeCaster(RayCaster):
         mujoco.mj_kinematics(model, still)
         frames = still.geom_xmat.reshape(-1, 3, 3)
         plane = visible & (model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)
-        planes = [int(geom) for geom in np.flatnonzero(plane)]
+        planes = np.flatnonzero(plane).tolist()
         planes = [geom for geom in planes if shapes.is_bakeable_plane(model, geom, frames[geom])]
         baked_planes = planes[: _LAST_PLANE_BIT - _FIRST_PLANE_BIT + 1]
         plane[baked_planes] = False
@@ -138,7 +138,7 @@ class EmbreeCaster(RayCaster):
         framed = [g for g in np.flatnonzero(chosen) if shapes.needs_own_frame(model, int(g))]
         chosen = chosen.copy()
         chosen[framed] = False
-        for geom in [int(geom) for geom in np.flatnonzero(chosen)] + planes:
+        for geom in np.flatnonzero(chosen).tolist() + planes:
             pos, mat = still.geom_xpos[geom], still.geom_xmat[geom].reshape(3, 3)
             shape = shapes.make_shape(embree, model, geom, pos - self._centre, mat)
             if geom in planes:

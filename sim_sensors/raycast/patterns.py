@@ -19,13 +19,10 @@ from rig_common.errors import RigError
 from sim_sensors.interface.tables import read_table
 
 ELEVATION_TABLES_DEG: dict[int, tuple[float, ...]] = {
-    16: tuple(float(value) for value in np.linspace(-15.0, 15.0, 16)),
-    32: tuple(float(value) for value in np.linspace(-30.67, 10.67, 32)),
-    64: tuple(
-        float(value)
-        for value in np.r_[np.linspace(-24.33, -8.83, 32), np.linspace(-8.33, 2.0, 32)]
-    ),
-    128: tuple(float(value) for value in np.linspace(-22.5, 22.5, 128)),
+    16: tuple(np.linspace(-15.0, 15.0, 16).tolist()),
+    32: tuple(np.linspace(-30.67, 10.67, 32).tolist()),
+    64: tuple(np.r_[np.linspace(-24.33, -8.83, 32), np.linspace(-8.33, 2.0, 32)].tolist()),
+    128: tuple(np.linspace(-22.5, 22.5, 128).tolist()),
 }
 """Elevations of common spinning scanners, lowest first, as their data sheets give them:
 VLP-16 (16), HDL-32E (32), HDL-64E (64), OS1-128 (128)."""

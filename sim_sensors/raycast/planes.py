@@ -17,7 +17,7 @@ class Planes:
 
     def __init__(self, model: mujoco.MjModel, geoms: Ints) -> None:
         """Take the planes `geoms` of `model`; their poses come with `place`."""
-        self.geoms = [int(geom) for geom in geoms]
+        self.geoms: list[int] = geoms.tolist()
         self._half = model.geom_size[geoms, :2].tolist()
         self.moves = bool((model.body_weldid[model.geom_bodyid[geoms]] != 0).any())
         self._axes: list[Floats] = []

@@ -87,4 +87,4 @@ def subtree_bodies(model: mujoco.MjModel, body: int) -> tuple[int, ...]:
     inside[body] = True
     for child in range(body + 1, model.nbody):
         inside[child] = inside[model.body_parentid[child]]
-    return tuple(int(index) for index in np.flatnonzero(inside))
+    return tuple(np.flatnonzero(inside).tolist())

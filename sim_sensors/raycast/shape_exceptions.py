@@ -71,7 +71,8 @@ class Exceptions:
         axes = data.geom_xmat[geoms].reshape(-1, 3, 3)
         points = np.einsum('ni,nij->nj', origin - data.geom_xpos[geoms], axes)
         inside = self.holds(near, points)
-        return [int(geom) for geom in geoms[inside]]
+        found: list[int] = geoms[inside].tolist()
+        return found
 
     def holds(self, solids: Ids, points: Floats) -> Flags:
         """Return which of n points, in the frames of `solids` by rank, are inside them, [n]."""

@@ -101,7 +101,7 @@ class Tactile(ResponseGrid[TactileConfig]):
         config = self.config
         pressed, field = (self._channels(values, name) for name in ('pressed', 'field'))
         before = self._channels(timeline.at(1), 'field')
-        before = np.where(timeline.filled[:, None, None, None], before, np.float32(0.0))
+        before = np.where(timeline.filled[:, None, None, None], before, 0.0)
         if not pressed.any() and not before.any():
             field[...] = 0.0
             return
@@ -112,7 +112,7 @@ class Tactile(ResponseGrid[TactileConfig]):
         np.minimum(depth, config.thickness_m, out=depth)
         if config.shear:
             held = (touched > 0.0)[..., None]
-            dragged = before[..., 1:] + np.float32(batch.dt_s) * pressed[..., 1:]
+            dragged = before[..., 1:] + batch.dt_s * pressed[..., 1:]
             field[..., 1:] = _within(
                 np.where(held, dragged, keep * before[..., 1:]),
                 SHEAR_TO_DEPTH * config.friction * depth,

@@ -121,7 +121,7 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
             else 1.0
         )
         reading = layout.view(before, 'reading')
-        reading = reading + np.float32(follow) * (cell - reading)
+        reading = reading + float(follow) * (cell - reading)
         ambient = np.float32(config.ambient_c)
         layout.view(values, 'cell')[...] = np.where(fresh, ambient, cell)
         layout.view(values, 'reading')[...] = np.where(fresh, ambient, reading)
@@ -131,8 +131,8 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
         config = self.config
         pitch_y, pitch_z = config.width_m / config.columns, config.height_m / config.rows
         weights = (
-            np.float32(config.diffusivity_m2_s / pitch_z**2),
-            np.float32(config.diffusivity_m2_s / pitch_y**2),
+            config.diffusivity_m2_s / pitch_z**2,
+            config.diffusivity_m2_s / pitch_y**2,
         )
         steps = max(1, int(np.ceil(4.0 * dt_s * float(sum(weights)))))
         step_s = dt_s / steps
@@ -141,7 +141,7 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
             padded = np.pad(cell, ((0, 0), (1, 1), (1, 1)), mode='edge')
             flow = weights[0] * (padded[:, 2:, 1:-1] + padded[:, :-2, 1:-1] - 2.0 * cell)
             flow += weights[1] * (padded[:, 1:-1, 2:] + padded[:, 1:-1, :-2] - 2.0 * cell)
-            cell = exposed + keep * (cell + np.float32(step_s) * flow - exposed)
+            cell = exposed + keep * (cell + step_s * flow - exposed)
         return cell
 
     # ---- messages -------------------------------------------------------------------------

@@ -123,8 +123,8 @@ class Camera(Imager[CameraConfig]):
             if self._shading is not None:
                 light *= self._shading
             if config.shot_noise or config.read_noise:
-                variance = light * np.float32(config.shot_noise**2 / FULL_SCALE)
-                variance += np.float32(config.read_noise**2)
+                variance = light * (config.shot_noise**2 / FULL_SCALE)
+                variance += config.read_noise**2
                 light += np.sqrt(variance) * batch.noise.normal('pixels', batch, light.shape[1])
             np.rint(light, out=light)
             np.copyto(values, np.clip(light, 0.0, FULL_SCALE), casting='unsafe')

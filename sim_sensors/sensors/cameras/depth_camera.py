@@ -78,12 +78,12 @@ class DepthCamera(Imager[DepthCameraConfig]):
             with np.errstate(divide='ignore'):
                 disparity = self._focal_baseline / values
                 if config.disparity_noise_px:
-                    disparity += np.float32(config.disparity_noise_px) * batch.noise.normal(
+                    disparity += config.disparity_noise_px * batch.noise.normal(
                         'disparity', batch, values.shape[1]
                     )
                 if config.disparity_step_px:
-                    disparity = np.rint(disparity / config.disparity_step_px) * np.float32(
-                        config.disparity_step_px
+                    disparity = (
+                        np.rint(disparity / config.disparity_step_px) * config.disparity_step_px
                     )
                 measured = np.where(disparity > 0.0, self._focal_baseline / disparity, np.inf)
             values[:] = np.where(np.isfinite(values), measured, np.inf)
@@ -114,7 +114,7 @@ class DepthCamera(Imager[DepthCameraConfig]):
         written = [*super().encode(sample)]
         if self.config.points:
             depth = self.truth_layout.view(sample.values, 'data')
-            z = np.where(np.isfinite(depth), depth, np.float32(np.nan))
+            z = np.where(np.isfinite(depth), depth, np.nan)
             cloud = np.empty(z.size, POINT)
             cloud['x'], cloud['y'] = ((ray * z).ravel() for ray in self._rays)
             cloud['z'] = z.ravel()

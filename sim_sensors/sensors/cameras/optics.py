@@ -139,7 +139,7 @@ def undistort(x: Array, y: Array, d: Array, model: LensModel = 'plumb_bob') -> t
             / determinant
         )
     raise RigError(
-        f'distortion {[float(value) for value in d]} folds the picture inside its '
+        f'distortion {d.tolist()} folds the picture inside its '
         f'field of view; use smaller coefficients or a smaller fovy_deg'
     )
 

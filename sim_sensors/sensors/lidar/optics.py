@@ -92,7 +92,7 @@ def merge_echoes(
     Every ray carries an equal share of the beam; its echo arrives with signal / range squared.
     The chosen echo takes in all others within a pulse length, weighted by their energy.
     """
-    energy = np.where(np.isfinite(ranges), signal / np.square(ranges), np.float32(0.0))
+    energy = np.where(np.isfinite(ranges), signal / np.square(ranges), 0.0)
     if config.returns == 'first':
         anchor = ranges.min(axis=1)
     elif config.returns == 'last':
@@ -126,13 +126,13 @@ def extra_deviation(ranges: Floats32, signal: Floats32, config: LidarConfig) -> 
     exponent = optics.weak_signal_noise if config.noise or config.noise_per_m else 0.0
     if not exponent and not config.noise_per_m:
         return None
-    finite = np.where(np.isfinite(ranges), ranges, np.float32(0.0))
-    deviation = np.float32(config.noise) + np.float32(config.noise_per_m) * finite
+    finite = np.where(np.isfinite(ranges), ranges, 0.0)
+    deviation = config.noise + config.noise_per_m * finite
     if exponent:
-        weak = np.float32(optics.reference_signal) / np.maximum(signal, np.float32(LEAST_SIGNAL))
-        deviation *= np.power(np.maximum(weak, np.float32(1.0)), np.float32(exponent))
+        weak = optics.reference_signal / np.maximum(signal, LEAST_SIGNAL)
+        deviation *= np.power(np.maximum(weak, 1.0), np.float32(exponent))
     extra = np.square(deviation) - np.float32(config.noise) ** 2
-    return np.asarray(np.sqrt(np.maximum(extra, np.float32(0.0))))
+    return np.asarray(np.sqrt(np.maximum(extra, 0.0)))
 
 
 def lost_returns(
@@ -153,12 +153,10 @@ def lost_returns(
 
 def intensity(ranges: Floats32, signal: Floats32, config: OpticsConfig) -> Floats32:
     """Return what a sensor reports as intensity, [m, n]; 0 without a return."""
-    strength = signal * np.float32(config.intensity_scale)
+    strength = signal * config.intensity_scale
     if config.intensity_range_m:
         with np.errstate(invalid='ignore'):
-            far = np.float32(config.intensity_range_m) / np.maximum(
-                np.abs(ranges), np.float32(config.intensity_range_m)
-            )
+            far = config.intensity_range_m / np.maximum(np.abs(ranges), config.intensity_range_m)
             strength *= np.square(far)
     strength[~np.isfinite(ranges)] = 0.0
     return strength

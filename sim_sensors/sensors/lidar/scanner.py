@@ -169,7 +169,7 @@ class Lidar(Sensor[LidarT]):
         if config.no_hit != 'inf':
             np.minimum(
                 ranges,
-                np.float32(_below(config.max_range_m)),
+                _below(config.max_range_m),
                 out=ranges,
                 where=np.isfinite(ranges),
             )
@@ -212,11 +212,11 @@ class Lidar(Sensor[LidarT]):
 
     def _write_points(self, points: Array, directions: Array, ranges: Array) -> None:
         """Write x, y, z of `ranges` along `directions` in the sensor's frame; NaN for none."""
-        reach = np.where(np.isfinite(ranges), ranges, np.float32(np.nan))
+        reach = np.where(np.isfinite(ranges), ranges, np.nan)
         for axis, name in enumerate(('x', 'y', 'z')):
             points[name] = directions[:, axis] * reach
         if self.config.z_height_m:
-            points['z'] += np.float32(self.config.z_height_m)
+            points['z'] += self.config.z_height_m
 
     # ---- for people and for learning --------------------------------------------------------
 

@@ -135,4 +135,5 @@ def _actuators(model: mujoco.MjModel, name: str) -> list[int]:
     kinds = model.tuple_objtype[start : start + size]
     if size == 0 or (kinds != int(mujoco.mjtObj.mjOBJ_ACTUATOR)).any():
         raise RigError(f"the model's custom tuple {name!r} must list actuators only")
-    return [int(index) for index in model.tuple_objid[start : start + size]]
+    found: list[int] = model.tuple_objid[start : start + size].tolist()
+    return found

@@ -65,7 +65,7 @@ class Servo:
         self.outs = actuators.outs[self.chosen]
         """Where their lengths are."""
         moment = moments(model, data)[self.outs]
-        self.dofs = sorted({int(dof) for dof in np.flatnonzero(np.abs(moment).max(0) > 1e-9)})
+        self.dofs = np.flatnonzero(np.abs(moment).max(0) > 1e-9).tolist()
         self.moment: Floats = moment
         """Change of each length with each velocity, [n, nv]."""
         self._to_force = np.linalg.pinv(moment.T)

@@ -62,9 +62,7 @@ class Excite(Hold):
             data = mujoco.MjData(world.model)
             data.qpos[:] = self.qpos
             mujoco.mj_forward(world.model, data)
-            dofs = sorted(
-                {int(dof) for dof in np.flatnonzero(np.abs(servo.moment[rows]).max(0) > 1e-9)}
-            )
+            dofs = np.flatnonzero(np.abs(servo.moment[rows]).max(0) > 1e-9).tolist()
             sway = sway_map(world.model, data, servo.stance, dofs)
             moves = servo.moment[:, dofs] @ sway
             calm = min(1.0, servo.stance.steadiness / STEADY)

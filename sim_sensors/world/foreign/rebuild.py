@@ -163,7 +163,7 @@ def _add_tendons(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> No
 def _add_actuators(spec: mujoco.MjSpec, model: mujoco.MjModel, names: Names) -> None:
     for index, name in enumerate(names.all(Obj.mjOBJ_ACTUATOR)):
         transmission = mujoco.mjtTrn(int(model.actuator_trntype[index]))
-        target, second = (int(each) for each in model.actuator_trnid[index])
+        target, second = model.actuator_trnid[index].tolist()
         actuator = spec.add_actuator(
             name=name,
             trntype=transmission,

@@ -111,9 +111,9 @@ def _shape(model: mujoco.MjModel, geom: int, mean_colour: MeanColour) -> Shape:
 def _size(
     kind: Kind, size: NDArray[np.float64], vertices: NDArray[np.float32] | None
 ) -> tuple[float, float, float]:
-    a, b, c = (float(value) for value in size)
+    a, b, c = size.tolist()
     if vertices is not None:
-        x, y, z = (float(value) for value in np.ptp(vertices, 0))
+        x, y, z = np.ptp(vertices, 0).tolist()
         return x, y, z
     if kind == 'plane':
         return 2 * a or ENDLESS_M, 2 * b or ENDLESS_M, 0.0
@@ -131,9 +131,9 @@ def _rgba(
 ) -> tuple[float, float, float, float]:
     material = int(model.geom_matid[geom])
     if material < 0:
-        r, g, b, a = (float(value) for value in model.geom_rgba[geom])
+        r, g, b, a = model.geom_rgba[geom].tolist()
         return r, g, b, a
-    r, g, b, a = (float(value) for value in model.mat_rgba[material])
+    r, g, b, a = model.mat_rgba[material].tolist()
     texture = int(model.mat_texid[material, mujoco.mjtTextureRole.mjTEXROLE_RGB])
     if texture < 0:
         return r, g, b, a
