@@ -94,9 +94,9 @@ class Stages:
             self._respond(sensed, self._sensed_line, batch)
         if self._truth_responds:
             clean = self._xp.copy(truth)
-            _as_truth(batch, self._clean_state)
+            batch.is_measured, batch.state = False, self._clean_state
             self._respond(clean, self._clean_line, batch)
-            _as_measured(batch, self.state)
+            batch.is_measured, batch.state = True, self.state
         return clean, sensed
 
     def _respond(self, values: Array, line: TimelineRing, batch: Batch) -> None:
@@ -121,7 +121,7 @@ class Stages:
         if self._projects:
             borrowed = work is sensed and not self._owns_sensed
             work = self._project(self._xp.copy(work) if borrowed else work, batch)
-            _as_truth(batch, self._clean_state)
+            batch.is_measured, batch.state = False, self._clean_state
             clean = self._project(clean if self._truth_responds else self._xp.copy(clean), batch)
         if self._keeps_last:
             work = self._remember(work, clean, batch.envs, condition.stuck)
@@ -180,14 +180,6 @@ def rows_of(batch: Batch, chosen: Flags, ids: Ids) -> Batch:
         batch.noise,
         batch.state,
     )
-
-
-def _as_truth(batch: Batch, state: dict[str, Array]) -> None:
-    batch.is_measured, batch.state = False, state
-
-
-def _as_measured(batch: Batch, state: dict[str, Array]) -> None:
-    batch.is_measured, batch.state = True, state
 
 
 def _overrides(sensor: AnySensor, hook: str) -> bool:

@@ -88,7 +88,6 @@ def sweep_angles_rad(
     return float(np.deg2rad(start_angle_deg)), float(-step if clockwise else step)
 
 
-@functools.lru_cache(maxsize=64)
 def single_plane(
     num_rays: int,
     fov_deg: float = 360.0,
@@ -96,10 +95,7 @@ def single_plane(
     clockwise: bool = False,
 ) -> Pattern:
     """Return a planar scan; the sweep lasts as long as a full turn would take for 360 degrees."""
-    first, step = sweep_angles_rad(num_rays, fov_deg, start_angle_deg, clockwise)
-    azimuth = first + step * np.arange(num_rays)
-    phase = np.arange(num_rays) * (abs(step) / (2.0 * np.pi))
-    return _pattern(azimuth, np.zeros(num_rays), phase, np.zeros(num_rays), 1)
+    return multi_beam((0.0,), num_rays, fov_deg, start_angle_deg, clockwise)
 
 
 @functools.lru_cache(maxsize=64)

@@ -36,10 +36,12 @@ class Exceptions:
     def __init__(self, model: mujoco.MjModel, max_range_m: float, visible: Flags) -> None:
         self._model, self._max_range_m = model, max_range_m
         self.solids: Ids = np.flatnonzero(visible & np.isin(model.geom_type, SOLID))
+        """The geoms that a ray may start inside of."""
         self._reach = _reach(model)[self.solids]
         # Written to in every scan: making them takes as long as the arithmetic.
         self._away, self._is_near = np.empty(self._reach.shape), np.empty(self._reach.shape, bool)
         self.flexes = [flex for flex in range(model.nflex) if _is_seen(model, flex)]
+        """Those that rays see."""
         self._normal = np.zeros(3)
 
     def amend(self, data: mujoco.MjData, origins: Floats, directions: Floats, hits: Hits) -> None:

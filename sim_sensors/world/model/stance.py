@@ -118,7 +118,7 @@ def _lowest(model: mujoco.MjModel, data: mujoco.MjData, base: int) -> list[Foot]
         (model.body_rootid[model.geom_bodyid] == base)
         & ((model.geom_contype | model.geom_conaffinity) != 0)
     )
-    bottoms = {int(geom): _bottom_m(model, data, int(geom)) for geom in solid}
+    bottoms = {int(geom): float(_under(model, data, int(geom))[0, 2]) for geom in solid}
     low = {
         geom: height for geom, height in bottoms.items() if height < min(bottoms.values()) + NEAR_M
     }
@@ -129,11 +129,6 @@ def _lowest(model: mujoco.MjModel, data: mujoco.MjData, base: int) -> list[Foot]
         faces = any(int(model.geom_type[geom]) not in ROUND for geom in own)
         feet.append(Foot(body, points, faces or len(own) >= FLAT))
     return feet
-
-
-def _bottom_m(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:
-    """Return the height of the lowest corner of the box around a geom, m."""
-    return float(_under(model, data, geom)[0, 2])
 
 
 def _under(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> Floats:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Literal
+from typing import Literal, get_args
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+
+from rig_common.arrays import Floats, Floats32, Ids, Ints32
 
 Kind = Literal['plane', 'box', 'sphere', 'ellipsoid', 'cylinder', 'capsule', 'mesh']
 MeanColour = Callable[[int], tuple[float, float, float]]
@@ -19,17 +20,10 @@ VISIBLE_GROUPS = 3
 ENDLESS_M = 200.0
 """Side of a plane that the model leaves infinite, m."""
 
+_HFIELD = int(mujoco.mjtGeom.mjGEOM_HFIELD)
 _KINDS: dict[int, Kind] = {
-    int(mujoco.mjtGeom.mjGEOM_PLANE): 'plane',
-    int(mujoco.mjtGeom.mjGEOM_BOX): 'box',
-    int(mujoco.mjtGeom.mjGEOM_SPHERE): 'sphere',
-    int(mujoco.mjtGeom.mjGEOM_ELLIPSOID): 'ellipsoid',
-    int(mujoco.mjtGeom.mjGEOM_CYLINDER): 'cylinder',
-    int(mujoco.mjtGeom.mjGEOM_CAPSULE): 'capsule',
-    int(mujoco.mjtGeom.mjGEOM_MESH): 'mesh',
-    int(mujoco.mjtGeom.mjGEOM_SDF): 'mesh',
-    int(mujoco.mjtGeom.mjGEOM_HFIELD): 'mesh',
-}
+    int(getattr(mujoco.mjtGeom, f'mjGEOM_{kind.upper()}')): kind for kind in get_args(Kind)
+} | dict.fromkeys((int(mujoco.mjtGeom.mjGEOM_SDF), _HFIELD), 'mesh')
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +41,9 @@ class Shape:
     """Colour, 0 to 1: of the geom, or of its material with its texture's mean colour."""
     is_static: bool
     """True when it can never move."""
-    vertices: NDArray[np.float32] | None = field(default=None, repr=False)
+    vertices: Floats32 | None = field(default=None, repr=False)
     """[n, 3] in the geom's frame, m; of kind mesh only."""
-    faces: NDArray[np.int32] | None = field(default=None, repr=False)
+    faces: Ints32 | None = field(default=None, repr=False)
     """[n, 3] vertex numbers; of kind mesh only."""
 
 
@@ -69,18 +63,16 @@ class Scene:
         self._static_ids = np.array([shape.geom for shape in self.static], np.intp)
         self._moving_ids = np.array([shape.geom for shape in self.moving], np.intp)
 
-    def static_poses(self, data: mujoco.MjData) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def static_poses(self, data: mujoco.MjData) -> tuple[Floats, Floats]:
         """Return positions [n, 3] m and quaternions wxyz [n, 4] of `static`, in the world."""
         return _poses(data, self._static_ids)
 
-    def moving_poses(self, data: mujoco.MjData) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def moving_poses(self, data: mujoco.MjData) -> tuple[Floats, Floats]:
         """Return positions [n, 3] m and quaternions wxyz [n, 4] of `moving`, in the world."""
         return _poses(data, self._moving_ids)
 
 
-def _poses(
-    data: mujoco.MjData, ids: NDArray[np.intp]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _poses(data: mujoco.MjData, ids: Ids) -> tuple[Floats, Floats]:
     quats = np.empty((len(ids), 4))
     for quat, mat in zip(quats, data.geom_xmat[ids], strict=True):
         mujoco.mju_mat2Quat(quat, mat)
@@ -108,9 +100,7 @@ def _shape(model: mujoco.MjModel, geom: int, mean_colour: MeanColour) -> Shape:
     )
 
 
-def _size(
-    kind: Kind, size: NDArray[np.float64], vertices: NDArray[np.float32] | None
-) -> tuple[float, float, float]:
+def _size(kind: Kind, size: Floats, vertices: Floats32 | None) -> tuple[float, float, float]:
     a, b, c = size.tolist()
     if vertices is not None:
         x, y, z = np.ptp(vertices, 0).tolist()
@@ -150,9 +140,9 @@ def _mean_colour(model: mujoco.MjModel, texture: int) -> tuple[float, float, flo
     return (means[0], means[1], means[2]) if channels >= 3 else (means[0],) * 3
 
 
-def _triangles(model: mujoco.MjModel, geom: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+def _triangles(model: mujoco.MjModel, geom: int) -> tuple[Floats32, Ints32]:
     data_id = int(model.geom_dataid[geom])
-    if int(model.geom_type[geom]) == int(mujoco.mjtGeom.mjGEOM_HFIELD):
+    if int(model.geom_type[geom]) == _HFIELD:
         return _height_field(model, data_id)
     start, count = int(model.mesh_vertadr[data_id]), int(model.mesh_vertnum[data_id])
     face, faces = int(model.mesh_faceadr[data_id]), int(model.mesh_facenum[data_id])
@@ -162,9 +152,7 @@ def _triangles(model: mujoco.MjModel, geom: int) -> tuple[NDArray[np.float32], N
     )
 
 
-def _height_field(
-    model: mujoco.MjModel, index: int
-) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+def _height_field(model: mujoco.MjModel, index: int) -> tuple[Floats32, Ints32]:
     """Return the surface of a height field, two triangles a cell."""
     rows, columns = int(model.hfield_nrow[index]), int(model.hfield_ncol[index])
     start = int(model.hfield_adr[index])
