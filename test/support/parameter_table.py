@@ -12,12 +12,13 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import BaseModel, BeforeValidator
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rig_common.field_docs import fields_of
 from sim_sensors.interface.config import SensorConfig
 from sim_sensors.registry import sensor_class
+from sim_sensors.sensors.common.axes import OrOne
 
 SIGNS = {Ge: '>=', Gt: '>', Le: '<=', Lt: '<'}
 LIKE = {'lidar3d': 'lidar2d', 'depth_camera': 'camera', 'segmentation': 'camera'}
@@ -102,7 +103,7 @@ def _allowed(field: FieldInfo) -> str:
         return 'boolean'
     if get_origin(kind) is tuple:
         text = _of_tuple(get_args(kind), bounds)
-        is_spread = any(isinstance(each, BeforeValidator) for each in field.metadata)
+        is_spread = any(isinstance(each, OrOne) for each in field.metadata)
         return f'1 or {text}' if is_spread else text
     if get_origin(kind) in (Union, UnionType):
         maps = any(

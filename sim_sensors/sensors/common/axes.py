@@ -21,7 +21,7 @@ def _spread(value: object) -> object:
     return value
 
 
-class _OrOne:
+class OrOne:
     """Says in a JSON Schema that one number may stand for the list."""
 
     def __get_pydantic_json_schema__(
@@ -31,11 +31,11 @@ class _OrOne:
         return {'anyOf': [axes['prefixItems'][0], axes]}
 
 
-PerAxis = Annotated[tuple[float, float, float], BeforeValidator(_spread), _OrOne()]
+PerAxis = Annotated[tuple[float, float, float], BeforeValidator(_spread), OrOne()]
 """x, y, z; one number stands for all three."""
 
 NonNegativePerAxis = Annotated[
-    tuple[NonNegative, NonNegative, NonNegative], BeforeValidator(_spread), _OrOne()
+    tuple[NonNegative, NonNegative, NonNegative], BeforeValidator(_spread), OrOne()
 ]
 """x, y, z, none below zero; one number stands for all three."""
 
