@@ -20,7 +20,8 @@ class InnovationGate:
 
     def __init__(self, gate_nis: float) -> None:
         self._gate_nis = gate_nis
-        self._rejected: float | None = None
+        self.rejected: float | None = None
+        """The last innovation, where it was rejected; the next one decides."""
 
     def judge(self, innovation: float, variance: float) -> GateResult:
         """Say what to do with an innovation that was expected to have `variance`.
@@ -29,9 +30,9 @@ class InnovationGate:
         the two agree, a jump; if -4 comes next they do not.
         """
         if innovation**2 / variance <= self._gate_nis:
-            self._rejected = None
+            self.rejected = None
             return GateResult.ACCEPTED
-        before, self._rejected = self._rejected, innovation
+        before, self.rejected = self.rejected, innovation
         if before is not None and (
             abs(innovation - before) < 0.3 * abs(before) + 2.0 * sqrt(variance)
         ):
@@ -40,10 +41,5 @@ class InnovationGate:
 
     def trust(self, innovation: float) -> GateResult:
         """Believe an innovation that would be rejected: a jump."""
-        self._rejected = None
+        self.rejected = None
         return GateResult.JUMP
-
-    @property
-    def in_doubt(self) -> bool:
-        """Whether the last observation was rejected; the next one decides."""
-        return self._rejected is not None

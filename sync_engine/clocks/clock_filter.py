@@ -297,12 +297,12 @@ class ClockFilter:
 
     @property
     def is_unproven(self) -> bool:
-        """Whether the last jump that only motion saw waits for fixes that confirm it."""
-        return (
-            self._unproven_var > 0.25 * self._config.lock_sigma_s**2
-            or self.motions.in_doubt
-            or self.arrivals.in_doubt
-        )
+        """Whether the last jump that only motion saw waits for fixes that confirm it, or the last
+        observation was rejected and the next one decides."""
+        matters_s = 0.5 * self._config.lock_sigma_s
+        arrival_s = self.arrivals.rejected or 0.0
+        unproven = self._unproven_var > matters_s**2 or abs(arrival_s) > matters_s
+        return unproven or self.motions.rejected is not None
 
     def step_clock(self, step_s: float, sigma_s: float) -> None:
         """The clock was seen to step by `step_s`: move the offset, widen it by `sigma_s`."""

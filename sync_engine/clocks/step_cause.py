@@ -41,9 +41,7 @@ class CauseFinder:
         self._usual = usual
         self._spacings = spacings
 
-    def judge(
-        self, spacing: int, step: float, before: float, queued: bool
-    ) -> tuple[Cause, float | None]:
+    def judge(self, spacing: int, step: float, before: float = 0.0) -> tuple[Cause, float | None]:
         """Return the cause, and the size of the step where the grid shows it.
 
         `step` of the clock would explain this message, `before` of it was there already.
@@ -52,8 +50,6 @@ class CauseFinder:
         cause, size = self._by_usage(spacing, by, self._usual.level_ns - step), None
         if self._spacings.is_periodic:
             cause, size = self._by_grid(cause, spacing, step, by)
-        if queued and cause is not Cause.LATENCY:
-            cause = Cause.LATENCY if step < 0.0 else Cause.UNCLEAR
         if cause is Cause.LATENCY and self._usual.is_new_low(self._usual.level_ns - step):
             return Cause.UNCLEAR, None  # latencies hardly fall, whatever the grid shows
         return cause, size

@@ -201,6 +201,8 @@ class StepDetector:
             self._usual.begin(delay)
             return self._believe(stamp_ns, arrival_ns)
         spacing = stamp_ns - self._stamp_ns
+        if spacing > 0 and not self.spacings.on_grid(spacing):
+            self.left_grid_ns = arrival_ns
         came_ns, self._came_ns = self._came_ns, arrival_ns
         usual_ns = _USUAL * self._usual.threshold_ns
         if -usual_ns < delay - self._usual.level_ns < usual_ns:
@@ -210,7 +212,7 @@ class StepDetector:
             self._suspect_for = max(self._suspect_for - 1, 0)
             if spacing <= 0:
                 return self._overtaken(stamp_ns)
-            self._learn(spacing, delay, arrival_ns, arrival_ns - self.arrival_ns)
+            self._usual.learn(delay, arrival_ns - self.arrival_ns)
             return self._believe(stamp_ns, arrival_ns)
         step = self._usual.level_ns - delay
         if self._is_far(spacing, step, delay):
@@ -240,12 +242,6 @@ class StepDetector:
             self.spacings.add(stamp_ns)
         return Verdict.FINE
 
-    def _learn(self, spacing: int, delay: int, arrival_ns: int, elapsed_ns: int) -> None:
-        """Take a message that is as usual."""
-        self._usual.learn(delay, elapsed_ns)
-        if not self.spacings.on_grid(spacing):
-            self.left_grid_ns = arrival_ns
-
     def _come_back(self, run: _Run) -> None:
         """Take a message as usual after a run, which may end it."""
         run.back += 1
@@ -264,11 +260,11 @@ class StepDetector:
         if run is None or not run.agrees(step, self._usual.threshold_ns):
             slower = run is not None and run.cause is Cause.LATENCY and run.count > 1
             before = run.step_ns if run is not None and slower and run.matters else 0.0
-            run = self._run = _Run(*self._causes.judge(spacing, step, before, queued), message)
+            run = self._run = _Run(*self._causes.judge(spacing, step, before), message)
         else:
             if self.spacings.is_periodic and (not run.matters or run.count == 1):
                 # what came so far may have been chance; the grid shows it, rates that vary do not
-                cause, size = self._causes.judge(spacing, step, 0.0, queued)
+                cause, size = self._causes.judge(spacing, step)
                 if cause > run.cause:
                     run.cause, run.size_ns = cause, size
             run.join(message, queued)

@@ -54,27 +54,21 @@ VARYING = [20, 31, 47, 26, 38, 55, 23, 41] * 6
 def test_the_spacing_shows_what_moved(
     seen: list[int], spacing_ms: int, step_ms: int, cause: Cause, size_ms: int | None
 ) -> None:
-    found, size = finder(seen).judge(spacing_ms * MS, step_ms * MS, 0.0, queued=False)
+    found, size = finder(seen).judge(spacing_ms * MS, step_ms * MS)
     assert found is cause
     assert size == (None if size_ms is None else pytest.approx(size_ms * MS))
 
 
 def test_before_any_spacing_is_known_only_stamps_far_back_are_a_step() -> None:
     new = finder([])
-    assert new.judge(40 * MS, -150 * MS, 0.0, queued=False) == (LATENCY, None)
-    assert new.judge(-40 * MS, -150 * MS, 0.0, queued=False) == (CLOCK, None)  # stamps went back
-    assert new.judge(0, -100 * MS, 0.0, queued=False) == (CLOCK, None)
-    assert new.judge(-40 * MS, -99 * MS, 0.0, queued=False) == (LATENCY, None)
-
-
-def test_messages_out_of_a_queue_prove_no_step() -> None:
-    steady = finder(STEADY)
-    assert steady.judge(83 * MS, 50 * MS, 0.0, queued=True) == (UNCLEAR, pytest.approx(50 * MS))
-    assert steady.judge(-17 * MS, -50 * MS, 0.0, queued=True)[0] is LATENCY
+    assert new.judge(40 * MS, -150 * MS) == (LATENCY, None)
+    assert new.judge(-40 * MS, -150 * MS) == (CLOCK, None)  # stamps went back
+    assert new.judge(0, -100 * MS) == (CLOCK, None)
+    assert new.judge(-40 * MS, -99 * MS) == (LATENCY, None)
 
 
 def test_what_was_late_already_is_no_part_of_the_step() -> None:
     """30 ms of latency were there; the clock then goes back by 20: 50 in all."""
     steady = finder(STEADY)
-    cause, size = steady.judge(13 * MS, -50 * MS, -30 * MS, queued=False)
+    cause, size = steady.judge(13 * MS, -50 * MS, -30 * MS)
     assert (cause, size) == (CLOCK, pytest.approx(-50 * MS))

@@ -60,6 +60,7 @@ def test_a_step_is_found_where_messages_overtake(law: str, step_ms: float) -> No
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 def test_no_mixture_of_faults_is_locked_on_a_wrong_offset_in_a_thousand_streams() -> None:
     found = faults(seen(mixed(800, seed=2) + overtaking(400, seed=2)))
     assert len(found) <= 4, found
