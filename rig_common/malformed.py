@@ -12,8 +12,7 @@ class Malformed:
     Subscriptions of ours take bytes, so nothing between the wire and us has looked at them.
     """
 
-    def __init__(self, node_name: str) -> None:
-        self._name = f'{node_name}: unreadable messages'
+    def __init__(self) -> None:
         self._found: dict[str, tuple[int, str]] = {}
 
     @property
@@ -34,6 +33,5 @@ class Malformed:
             topic: f'{count} dropped, the last because {why}'
             for topic, (count, why) in sorted(self._found.items())
         }
-        return [
-            Status(Level.ERROR, self._name, f'unreadable bytes on {", ".join(values)}', values)
-        ]
+        sentence = f'unreadable bytes on {", ".join(values)}'
+        return [Status(Level.ERROR, 'unreadable messages', sentence, values)]

@@ -18,22 +18,17 @@ from rig_common.ros import qos
 from rig_common.ros.clock import steady_timer
 from rig_common.ros.matching import Matching
 
+QOS = 'quality of service'
 PERIOD_S = 1.0
 LAST_WORD_S = 0.5
 """How long a node that ends waits for readers, and until they have its last diagnostics, s."""
 
 
-def diagnostics_prefix(node: Node) -> str:
-    """Return what the names of a node's statuses begin with: `robot1/`, or nothing."""
-    namespace = node.get_namespace().strip('/')
-    return namespace and namespace + '/'
-
-
 class Diagnostics:
     """Publishes the statuses of a node's parts on /diagnostics, on the wall's second.
 
-    /diagnostics is one topic for all robots, so names and hardware ids begin with the node's
-    namespace: `robot1/sync: engine`. A node without one has none in front.
+    /diagnostics is one topic for all nodes of all robots. So the name of a part has the node's
+    full name in front, `robot1/sync: engine`, and a hardware id the node's namespace.
 
     `now_ns` gives the stamp; a stopped simulation must not silence the diagnostics, so the timer
     runs on the steady clock.
@@ -47,11 +42,11 @@ class Diagnostics:
         topic: str = '/diagnostics',
     ) -> None:
         self._now_ns = now_ns
-        self._prefix, self._node_name = diagnostics_prefix(node), node.get_name()
+        self._node_name: str = node.get_fully_qualified_name().lstrip('/')
         self._sources: list[Callable[[], Iterable[Status]]] = []
         self._publisher = node.create_publisher(DiagnosticArray, topic, qos.sensor_out())
         self._matching = Matching(node, {topic: self._publisher})
-        self.qos = QosMismatches(node.get_name())
+        self.qos = QosMismatches()
         self.add(self.qos.statuses)
         self._timer = steady_timer(node, period_s, self.publish)
 
@@ -63,7 +58,8 @@ class Diagnostics:
         """Ask everyone now, and publish what they say if somebody listens."""
         statuses = [
             status._replace(
-                name=self._prefix + status.name, hardware_id=self._hardware(status.hardware_id)
+                name=f'{self._node_name}: {status.name}',
+                hardware_id=self._hardware(status.hardware_id),
             )
             for source in self._sources
             for status in source()
@@ -73,7 +69,10 @@ class Diagnostics:
 
     def _hardware(self, known: str) -> str:
         """Return the hardware id: an absolute name as it is, none is the node's full name."""
-        return known if known.startswith('/') else self._prefix + (known or self._node_name)
+        if not known or known.startswith('/'):
+            return known or self._node_name
+        namespace, slash, _ = self._node_name.rpartition('/')
+        return namespace + slash + known
 
     def publish_last(self) -> None:
         """Publish and wait until it was heard: what is on its way dies with its node."""
@@ -87,8 +86,7 @@ class Diagnostics:
 class QosMismatches:
     """Counts endpoints on our topics whose quality of service is incompatible with ours."""
 
-    def __init__(self, node_name: str) -> None:
-        self._name = f'{node_name}: quality of service'
+    def __init__(self) -> None:
         self._found: dict[str, tuple[int, str]] = {}
 
     @property
@@ -107,16 +105,13 @@ class QosMismatches:
     def statuses(self) -> list[Status]:
         """Return one status: which topics have an endpoint we cannot talk to, and why."""
         if not self._found:
-            return [Status(Level.OK, self._name, 'all endpoints are compatible')]
+            return [Status(Level.OK, QOS, 'all endpoints are compatible')]
         values = {
             topic: f'{count} incompatible, last by {policy}'
             for topic, (count, policy) in sorted(self._found.items())
         }
-        return [
-            Status(
-                Level.ERROR, self._name, f'incompatible endpoints on {", ".join(values)}', values
-            )
-        ]
+        sentence = f'incompatible endpoints on {", ".join(values)}'
+        return [Status(Level.ERROR, QOS, sentence, values)]
 
     def _noter(self, topic: str) -> Callable[[object], None]:
         def note(event: Any) -> None:

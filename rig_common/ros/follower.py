@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 
 from rclpy.node import Node
@@ -14,6 +15,7 @@ from rig_common.lockstep.again import AGAIN, Again
 from rig_common.lockstep.following import Following, OnTime
 from rig_common.lockstep.handover import Handover
 from rig_common.lockstep.messages import ACK_TOPIC, SETTLED_TOPIC, TICK_TOPIC, Ack, Tick
+from rig_common.lockstep.tick_clock import TickClock
 from rig_common.malformed import Malformed
 from rig_common.ros import qos
 
@@ -49,8 +51,9 @@ class Follower(Following):
         )
         self._node = node
         self._again: dict[str, AgainTopic] = {}
-        self.malformed = Malformed(node.get_name())
+        self.malformed = Malformed()
         """What came on the topics of time and was none."""
+        self.clock = TickClock()
         self._topic = topic
         self._handover = handover
         if handover is not None:
@@ -70,6 +73,7 @@ class Follower(Following):
 
     def hear(self, tick: Tick) -> None:
         """Take a tick, as `Following` does; in lockstep, be there for messages sent again."""
+        self.clock.hear(tick, time.time_ns())
         if tick.lockstep and not self._again:
             # Truth comes again where ticks do, samples where they are settled.
             for topic in {self._topic, SETTLED_TOPIC}:

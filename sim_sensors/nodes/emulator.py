@@ -298,4 +298,4 @@ def _status(name: str, channel: EmulatorChannel, num_envs: int) -> Status:
         message = 'idle, nobody reads it'
     elif not channel.connected:
         level, message = Level.WARN, 'no world publishes its truth'
-    return Status(level, f'emulator: {name}', message, to_values(_facts(channel, num_envs)))
+    return Status(level, name, message, to_values(_facts(channel, num_envs)))

@@ -144,7 +144,7 @@ class WorldNode(Node):
         self._controls = WorldServices(self, self.loop, simulation.seed)
         self._diagnostics = Diagnostics(self, lambda: self.world.stamp_ns)
         self._diagnostics.add(self._statuses)
-        self._malformed = Malformed(self.get_name())
+        self._malformed = Malformed()
         self._diagnostics.add(self._malformed.statuses)
         if config.lockstep:
             self._again = AgainTopic(self, TICK_TOPIC, self._on_again, self._malformed)
@@ -296,30 +296,28 @@ class WorldNode(Node):
             lockstep=conductor.lockstep,
             nodes=' '.join(sorted(conductor.roster.members)),
         )
-        level, name, message = self._health(achieved)
+        level, message = self._health(achieved)
         if message.startswith(TOO_SLOW):
             self.get_logger().warning(message, once=True)  # the status says it from then on
         elif level != Level.OK:
             self.get_logger().warning(message, throttle_duration_sec=WARN_PERIOD_S)
-        yield Status(level, name, message, to_values(facts))
+        yield Status(level, 'time', message, to_values(facts))
 
-    def _health(self, achieved: float | None) -> tuple[Level, str, str]:
+    def _health(self, achieved: float | None) -> tuple[Level, str]:
         pacer, conductor = self.loop.pacer, self.conductor
-        name = 'world: time'
         if self._others.found:
-            return Level.ERROR, name, self._others.sentence
+            return Level.ERROR, self._others.sentence
         if conductor.stuck(time.monotonic()):
-            return Level.WARN, name, f'waits for {", ".join(conductor.waiting_for)}'
+            return Level.WARN, f'waits for {", ".join(conductor.waiting_for)}'
         if self.loop.paused:
-            return Level.OK, name, 'paused'
+            return Level.OK, 'paused'
         silent = conductor.silent(time.monotonic())
         if silent:
-            return Level.WARN, name, f'goes on without {", ".join(silent)}, which is silent'
+            return Level.WARN, f'goes on without {", ".join(silent)}, which is silent'
         if pacer.factor and achieved is not None and achieved < 0.98 * pacer.factor:
             return (
                 Level.WARN,
-                name,
                 f'{TOO_SLOW} {pacer.factor:g}: '
                 f'{achieved:.2f} achieved; the clock is slowed, no capture is skipped',
             )
-        return Level.OK, name, 'running'
+        return Level.OK, 'running'

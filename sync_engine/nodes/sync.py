@@ -158,6 +158,8 @@ class SyncNode(Node):
         self._follower: Follower | None = None
         self._matching = Matching(self, self._outputs.by_topic)
         self._ticking = False
+        self._latest_ns = 0
+        """When the last message has come, by the ticks of the world."""
         if self._simulated:
             self._follower = Follower(
                 self,
@@ -197,7 +199,7 @@ class SyncNode(Node):
                     self._queue.append((sensor_id, raw))
                     follower.received(key)
                 return
-            arrival_ns = self._now_ns()
+            arrival_ns = self._arrival_ns(follower, arrival_ns)
         bundles = self.sync.offer(sensor_id, raw, arrival_ns)
         if sensor_id in self._corrections.topics:
             bundles += self.sync.catch_up()
@@ -236,10 +238,20 @@ class SyncNode(Node):
         """Return the host's time, simulated or real."""
         if self._follower is None:
             return time.time_ns()
-        return self._follower.now_ns if self._ticking else self.get_clock().now().nanoseconds
+        if not self._ticking:
+            return self.get_clock().now().nanoseconds
+        return max(self._follower.now_ns, self._latest_ns)
+
+    def _arrival_ns(self, follower: Follower, host_ns: int) -> int:
+        """Return when a message has come, also where this process stood still before it."""
+        if not self._ticking:
+            return self._now_ns()
+        self._latest_ns = max(self._latest_ns, follower.clock.now_ns(host_ns), follower.now_ns)
+        return self._latest_ns
 
     def _on_time(self, now_ns: int) -> int:
         """Handle a tick of the world: what has come by now, then the deadlines up to now."""
+        now_ns = max(now_ns, self._latest_ns)
         began_ns = time.perf_counter_ns()
         queue, self._queue = self._queue, []
         self._publish(self.sync.advance(queue, now_ns), began_ns)
@@ -275,6 +287,7 @@ class SyncNode(Node):
             self.sync.run_cues(1)
 
     def _on_episode(self, tick: Tick) -> None:
+        self._latest_ns = 0
         if self._ticking:
             self._queue.clear()
             self.engine.reset(f'episode {tick.episode} begins', max(tick.time_ns, 0))

@@ -102,7 +102,7 @@ class Inputs:
         if strangers:
             yield Status(
                 Level.ERROR,
-                f'{self._node.get_name()}: types',
+                'types',
                 f'published with another type: {", ".join(strangers)}',
                 strangers,
             )
@@ -110,7 +110,7 @@ class Inputs:
         if self._adapts and best_effort:
             yield Status(
                 Level.OK,
-                f'{self._node.get_name()}: reliability',
+                'reliability',
                 f'best effort, as their publishers: {", ".join(best_effort)}',
             )
 

@@ -73,6 +73,9 @@ class MountingFacts:
     observable: str = fact('mounting observable')
 
 
+ENGINE = 'engine'
+
+
 def statuses(
     status: EngineStatus, config: SyncConfig, latency: LogHistogram, extra: Mapping[str, str]
 ) -> Iterator[Status]:
@@ -108,14 +111,12 @@ def _engine(
     }
     if waiting or config.reference_sensor_id in silent:
         missing = waiting or [config.reference_sensor_id]
-        return Status(Level.ERROR, 'sync: engine', f'no data from {", ".join(missing)}', values)
+        return Status(Level.ERROR, ENGINE, f'no data from {", ".join(missing)}', values)
     if silent:
-        return Status(Level.WARN, 'sync: engine', f'no data from {", ".join(silent)}', values)
+        return Status(Level.WARN, ENGINE, f'no data from {", ".join(silent)}', values)
     if status.imu == 'stale':
-        return Status(
-            Level.WARN, 'sync: engine', 'the IMU is stale, the window is at its maximum', values
-        )
-    return Status(Level.OK, 'sync: engine', status.state.value, values)
+        return Status(Level.WARN, ENGINE, 'the IMU is stale, the window is at its maximum', values)
+    return Status(Level.OK, ENGINE, status.state.value, values)
 
 
 def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: str) -> Status:
@@ -152,7 +153,7 @@ def _sensor(name: str, sensor: SensorStatus, config: SyncConfig, cue_failure: st
     if sensor.motion_refusal:
         values['motion refusal'] = sensor.motion_refusal
     level, message = _judged(name, sensor, config)
-    return Status(level, f'sync: {name}', message, values, given.topic)
+    return Status(level, name, message, values, given.topic)
 
 
 def _mounting(mounting: MountingStatus) -> MountingFacts:

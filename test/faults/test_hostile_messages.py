@@ -295,7 +295,7 @@ def test_the_memory_for_reports_reaches_a_plateau(rig: Rig) -> None:
     for part in range(6):
         for size, count in ((1_000_000, 20), (60_000, 200), (2000, 3000)):
             for i in range(count):
-                name = f'{part} {size} {i}'.ljust(size, 'x')
+                name = f'sync: {part} {size} {i}'.ljust(size, 'x')
                 status = Status(Level.OK, name, 'y' * 100, {'z': 'v' * 100})
                 rig.monitor._on_diagnostics(msgs.diagnostic_array(0, [status]))
         kept.append(tracemalloc.get_traced_memory()[0])

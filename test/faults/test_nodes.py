@@ -127,14 +127,23 @@ def test_a_stranger_that_answers_ticks_cannot_stop_the_world(observer: Observer)
     observer.destroy_publisher(publisher)
 
 
-def test_an_emulator_stopped_for_five_seconds_goes_on(run: Run, observer: Observer) -> None:
-    os.kill(run.running['emulator'].pid, signal.SIGSTOP)
+@pytest.mark.parametrize(('name', 'reporter'), [('emulator', 'sync: engine'), ('sync', '')])
+def test_a_node_stopped_for_five_seconds_goes_on(
+    run: Run, observer: Observer, name: str, reporter: str
+) -> None:
+    os.kill(run.running[name].pid, signal.SIGSTOP)
     try:
-        observer.says('sync: engine', 'no data from')
+        if reporter:
+            observer.says(reporter, 'no data from')
         observer.for_a_while(5.0)
     finally:
-        os.kill(run.running['emulator'].pid, signal.SIGCONT)
-    observer.bundles(3, 'after SIGSTOP of the emulator for 5 s')
+        os.kill(run.running[name].pid, signal.SIGCONT)
+    observer.bundles(3, f'after SIGSTOP of the {name} for 5 s')
+    for sensor in INPUTS:
+        observer.statuses.pop(f'sync: {sensor}', None)
+        observer.until(lambda sensor=sensor: f'sync: {sensor}' in observer.statuses, 'a report')
+        offset_ms = float(observer.statuses[f'sync: {sensor}'].values['offset to host (ms)'])
+        assert abs(offset_ms) < 500.0, 'what came late says nothing about the clock'
 
 
 @pytest.mark.parametrize('name', ['emulator', 'sync', 'world'])

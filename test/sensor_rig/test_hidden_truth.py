@@ -88,8 +88,8 @@ def test_every_topic_that_is_seen_is_harmless(tmp_path: Path, yard: str) -> None
         assert {'imu/data_raw', 'sync/bundle', 'world/markers'} <= topics
         run.until(
             lambda: (
-                any('emulator: imu' in [s.name for s in each.status] for each in figures)
-                and any('emulator: imu' in [s.name for s in each.status] for each in health)
+                any('emulator_0: imu' in [s.name for s in each.status] for each in figures)
+                and any('emulator_0: imu' in [s.name for s in each.status] for each in health)
                 and bool(markers)
                 and bool(hidden_markers)
             )
@@ -98,7 +98,7 @@ def test_every_topic_that_is_seen_is_harmless(tmp_path: Path, yard: str) -> None
             s.name
             for each in health
             for s in each.status
-            if s.name.startswith('emulator: ') and s.values and 'latency' in str(s.values)
+            if s.name.startswith('emulator_0: ') and s.values and 'latency' in str(s.values)
         }
         moving = {marker.id for each in hidden_markers for marker in each.markers}
         assert moving

@@ -219,14 +219,14 @@ class DegradeNode(Node):
             missing = not facts.topics
             yield Status(
                 Level.WARN if missing else Level.OK,
-                f'degrade: {name}',
+                name,
                 'nobody publishes its topics' if missing else 'running',
                 to_values(facts),
             )
         if self._refused:
             yield Status(
                 Level.ERROR,
-                'degrade: topics',
+                'topics',
                 f'not degraded: {", ".join(self._refused)}',
                 self._refused,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -16,7 +17,6 @@ from rig_common.diagnostic_fields import from_values
 from rig_common.lockstep.messages import TICK_TOPIC, Tick
 from rig_common.msgs import Level, Status, read_diagnostic_array, read_time_reference
 from rig_common.ros import qos
-from rig_common.ros.diagnostics import diagnostics_prefix
 from rig_common.times import NS_PER_S, TimeBase
 from rig_common.topics import truth_time_topic
 from sensor_rig.measures.bundles import HeardBundles
@@ -55,7 +55,9 @@ class Monitor(Node):
     ) -> None:
         """Watch `rig`; `now_ns` returns the time of the run where the world is in this process."""
         super().__init__(name, **node_options)
-        self._prefix = diagnostics_prefix(self)
+        namespace = self.get_namespace().strip('/')
+        prefix = re.escape(namespace and namespace + '/')
+        self._ours = re.compile(rf'\A{prefix}(world|sync|emulator)\w*(?=: )')
         self._sync = rig.sync
         self._base = TimeBase() if rig.world is None else rig.world.time_base
         self._sensor_reports = {f'emulator: {sensor}' for sensor in rig.sensors}
@@ -94,9 +96,10 @@ class Monitor(Node):
     def _on_diagnostics(self, buf: bytes) -> None:
         with suppress(CdrError):  # whoever sent it; this node only watches
             for found in read_diagnostic_array(buf)[1]:
-                if not found.name.startswith(self._prefix):
+                name, matches = self._ours.subn(r'\1', found.name, count=1)
+                if not matches:
                     continue  # another robot's
-                status = found._replace(name=found.name.removeprefix(self._prefix))
+                status = found._replace(name=name)
                 if status.values or status.name not in self._sensor_reports:
                     self._keep_status(status)
 

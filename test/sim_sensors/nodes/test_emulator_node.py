@@ -171,10 +171,10 @@ def test_a_fault_that_stamps_before_zero_is_refused(run: LockstepRun, client: Cl
 def test_diagnostics_tell_what_it_does(run: LockstepRun, client: Client) -> None:
     seen = client.listen(DiagnosticArray, '/diagnostics')
     run.until(
-        lambda: any(status.name == 'emulator: mag' for array in seen for status in array.status)
+        lambda: any(status.name == 'emulator_0: mag' for array in seen for status in array.status)
     )
-    (status,) = [status for status in seen[-1].status if status.name == 'emulator: mag'] or [
-        status for array in seen for status in array.status if status.name == 'emulator: mag'
+    (status,) = [status for status in seen[-1].status if status.name == 'emulator_0: mag'] or [
+        status for array in seen for status in array.status if status.name == 'emulator_0: mag'
     ][-1:]
     values = {pair.key: pair.value for pair in status.values}
     assert float(values['configured rate (Hz)']) == 25.0
