@@ -160,14 +160,17 @@ class ChunkedFile(ABC):
                 yield record
                 place = record.end
                 continue
+            following = self._next_place(place + 1)
+            size = following - place
+            # Zeros behind a chunk are padding; behind a message that lies in none they may be what
+            # a wrong length of it has left of a record.
+            is_padding = self._current is not None and size < LEAST_RECORD_BYTES
             if self._current is not None:  # an index that is broken off is none
                 self._current.counts, self._current.index = None, []
                 self._current = None
-            following = self._next_place(place + 1)
-            if following < self._file.size and following - place < LEAST_RECORD_BYTES:
-                if not any(self._file.at(place, following - place)):  # padding: nothing was there
-                    place = following
-                    continue
+            if is_padding and following < self._file.size and not any(self._file.at(place, size)):
+                place = following
+                continue
             self._damage.at(
                 place,
                 'nothing makes sense from there on, or the file is cut there'
