@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from rosbags.rosbag2 import Writer
 
 from rig_common import msgs
@@ -59,7 +60,7 @@ def test_it_holds_what_rosbags_writes(
                     ],
                     summary.statistics,
                     [len(chunk.message_index_offsets) for chunk in summary.chunk_indexes],
-                    (path / 'metadata.yaml').read_bytes(),
+                    yaml.safe_load((path / 'metadata.yaml').read_text()),
                 )
             )
         assert (path / 'bag.mcap').stat().st_size > 2 << 20
