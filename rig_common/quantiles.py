@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
-from rig_common.arrays import Floats
+FEW = 8
+"""Values below this are counted one by one, which then costs less."""
 
 
 class LogHistogram:
@@ -33,16 +35,18 @@ class LogHistogram:
         )
         self.bins[index] += 1
 
-    def add_all(self, values_s: Floats) -> None:
+    def add_all(self, values_s: Sequence[float]) -> None:
         """Count many values."""
-        if len(values_s):
-            decades = np.log10(np.maximum(values_s, self.LOWEST_S) / self.LOWEST_S)
-            places = np.where(
-                values_s <= self.LOWEST_S, 0, 1 + (decades * self.PER_DECADE).astype(int)
-            )
-            self.bins.update(places.tolist())
-            self.count += len(values_s)
-            self.max_s = max(self.max_s, float(values_s.max()))
+        if len(values_s) < FEW:
+            for value_s in values_s:
+                self.add(value_s)
+            return
+        values = np.array(values_s)
+        decades = np.log10(np.maximum(values, self.LOWEST_S) / self.LOWEST_S)
+        places = np.where(values <= self.LOWEST_S, 0, 1 + (decades * self.PER_DECADE).astype(int))
+        self.bins.update(places.tolist())
+        self.count += len(values)
+        self.max_s = max(self.max_s, float(values.max()))
 
     def quantile_s(self, fraction: float) -> float:
         """Return the value below which `fraction` of the values lie; NaN of nothing."""

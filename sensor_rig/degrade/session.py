@@ -13,12 +13,9 @@ original stamp, time_ref: arrival, source: the fate) for every one that does not
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import compress, groupby, repeat
-from operator import add, and_, itemgetter, ne, not_
-
-import numpy as np
+from operator import add, and_, itemgetter, ne, not_, sub
 
 from rig_common.cdr import CdrError, read_stamp_ns
 from rig_common.errors import RigError
@@ -37,7 +34,7 @@ from sim_sensors.timing.faults import FaultConfig
 Told = tuple[int, int, int, int]
 """What the truth says of a capture: arrival, number among all messages, original and told time."""
 DELIVERED = Fate.DELIVERED.value
-OnFates = Callable[[list[tuple[object, ...]]], object]
+OnFates = Callable[[Iterable[tuple[object, ...]]], object]
 """Takes a row for every message of a stream, and for every copy: stream, topic, number, fate, old
 and new stamp (empty where there is none), receive time, arrival."""
 
@@ -61,7 +58,7 @@ class DegradeSession:
         lasting = captures_ns or {}
         self._configs, self._seed, self._lasting = streams, seed, lasting
         self._origin_ns = origin_ns
-        self.on_fates: OnFates = lambda rows: None
+        self.on_fates: OnFates | None = None
         self.streams = {
             name: DegradedStream(name, config, seed, lasting.get(name))
             for name, config in streams.items()
@@ -175,39 +172,42 @@ class DegradeSession:
         originals_ns = old_ns if has_stamps else received_ns
         bases_ns = originals_ns if stream.from_stamp else received_ns
         arrivals_ns = [*map(add, bases_ns, latencies_ns)]
-        published_ns = tuple(  # they are published later by as much
-            sent_ns and sent_ns + arrival_ns - receive_ns
-            for sent_ns, arrival_ns, receive_ns in zip(
-                published_ns, arrivals_ns, received_ns, strict=True
+        if any(published_ns):  # they are published later by as much
+            published_ns = tuple(
+                each and each + later_ns
+                for each, later_ns in zip(
+                    published_ns, map(sub, arrivals_ns, received_ns), strict=True
+                )
             )
-        )
         arrive = [fate is Fate.DELIVERED for fate in fates]
         arriving = [*zip(arrivals_ns, orders, repeat(1), topics, raws, published_ns)]
         self._waiting += compress(arriving, arrive)
-        for topic, count in Counter(compress(topics, arrive)).items():
-            self.accounts[topic].in_flight += count
-        self.delays[stream.name].add_all(np.array([*compress(latencies_ns, arrive)]) / NS_PER_S)
+        for topic in compress(topics, arrive):
+            self.accounts[topic].in_flight += 1
+        self.delays[stream.name].add_all(
+            [each / NS_PER_S for each in compress(latencies_ns, arrive)]
+        )
         told = zip(arrivals_ns, orders, originals_ns, stamps_ns, strict=True)
         self._tell(stream, Fate.DELIVERED, [*compress(told, map(and_, arrive, firsts))])
-        words = [
-            DELIVERED if each else fate.value for each, fate in zip(arrive, fates, strict=True)
-        ]
-        stamps = (old_ns, stamps_ns) if has_stamps else (repeat(''), repeat(''))
-        rows = [
-            *zip(repeat(stream.name), topics, numbers, words, *stamps, received_ns, arrivals_ns)
-        ]
-        for place in compress(range(len(rows)), map(ne, arrive, map(not_, doubled))):
-            fate = fates[place]
+        for place in compress(range(len(topics)), map(ne, arrive, map(not_, doubled))):
+            fate, arrival_ns = fates[place], arrivals_ns[place]
             if arrive[place]:
                 fate = Fate.DUPLICATE
                 self._waiting.append(arriving[place])
-                rows.append((*rows[place][:3], fate.value, *rows[place][4:]))
             self.accounts[topics[place]].note(fate)
             if firsts[place]:
-                arrival_ns = arrivals_ns[place]
                 row = arrival_ns, orders[place], originals_ns[place], arrival_ns
                 self._tell(stream, fate, [row])
-        self.on_fates(rows)
+        if self.on_fates is not None:
+            words = [
+                DELIVERED if each else fate.value for each, fate in zip(arrive, fates, strict=True)
+            ]
+            stamps = (old_ns, stamps_ns) if has_stamps else (repeat(''), repeat(''))
+            times = [*zip(*stamps, received_ns, arrivals_ns, strict=False)]
+            rows = [*zip(repeat(stream.name), topics, numbers, words, times)]
+            copied = compress(rows, map(and_, arrive, doubled))
+            rows += [(*row[:3], Fate.DUPLICATE.value, row[4]) for row in copied]
+            self.on_fates((*row, *times) for *row, times in rows)
         if error is not None:
             raise error
 
@@ -239,13 +239,14 @@ class DegradeSession:
         count = bisect_left(self._waiting, (now_ns + 1,))
         arrived = self._waiting[:count]
         del self._waiting[:count]
-        for topic, number in Counter([each[3] for each in arrived if each[2]]).items():
-            self.accounts[topic].in_flight -= number
-            self.accounts[topic].written += number
-        return [
-            (topic, arrival_ns, raw, publish_ns)
-            for arrival_ns, _, _, topic, raw, publish_ns in arrived
-        ]
+        found = []
+        for arrival_ns, _, is_message, topic, raw, publish_ns in arrived:
+            if is_message:
+                account = self.accounts[topic]
+                account.in_flight -= 1
+                account.written += 1
+            found.append((topic, arrival_ns, raw, publish_ns))
+        return found
 
     # ---- changes at run time ------------------------------------------------------------------
 

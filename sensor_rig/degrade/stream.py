@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import repeat
+from operator import sub
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from rig_common.times import NS_PER_S, rational_rate, seconds_to_ns
 from sensor_rig.degrade.ledger import Fate
 from sensor_rig.degrade.messages import CaptureRow, Incoming, Outgoing
 from sensor_rig.rigfile.stream_keys import StreamConfig
+from sim_sensors.timing.arrays.columns import listed
 from sim_sensors.timing.fates import CaptureFate
 from sim_sensors.timing.faults import HEALTHY, Condition, FaultConfig, Faults
 from sim_sensors.timing.randomness.random_streams import RandomStreams
@@ -239,34 +241,30 @@ class DegradedStream:
         return found
 
     def _send(self, messages: Sequence[Incoming], condition: Condition) -> list[CaptureRow]:
-        numbers = np.arange(self.count, self.count + len(messages))
+        numbers = range(self.count, self.count + len(messages))
         self.count += len(messages)
-        clock_ns = np.array(
-            [receive_ns if stamp_ns is None else stamp_ns
-             for _, _, receive_ns, stamp_ns, *_ in messages]
-        )  # fmt: skip
-        self.last_ns = max(self.last_ns, int(clock_ns.max()))
-        times_ns = bases_ns = clock_ns - self.origin_ns
+        clock_ns = [each.time_ns for each in messages]
+        self.last_ns = max(self.last_ns, *clock_ns)
+        times_ns = bases_ns = [each - self.origin_ns for each in clock_ns]
         if not self.from_stamp:
-            bases_ns = np.array([each.receive_ns for each in messages]) - self._received_ns
+            bases_ns = [each.receive_ns - self._received_ns for each in messages]
+        index = np.array(numbers)
         passage = self._transit.send(
-            CaptureNumbers(_ALL, numbers, bases_ns),
+            CaptureNumbers(_ALL, index, np.array(bases_ns)),
             condition,
-            CaptureNumbers(_ALL, numbers, times_ns),
+            CaptureNumbers(_ALL, index, np.array(times_ns)),
         )
         fates = [Fate.DELIVERED] * len(messages)
         if passage.lost is not None and passage.lost.any():
             why = self._why_lost(condition)
             fates = [why if lost else Fate.DELIVERED for lost in passage.lost.tolist()]
-        latencies_ns = passage.arrival_ns - bases_ns
-        stamps_ns = np.atleast_1d(passage.stamp_ns + np.int64(self.origin_ns))
+        stamps_ns = [each + self.origin_ns for each in listed(passage.stamp_ns)]
         twice: Iterable[bool] = repeat(False)
         if passage.twice is not None:
             arrive = passage.lost is None or ~passage.lost
             twice = (passage.twice & arrive).tolist()
-        rows = zip(fates, numbers.tolist(), latencies_ns.tolist(), stamps_ns.tolist(), twice,
-                   repeat(condition))  # fmt: skip
-        return [*rows]
+        latencies_ns = map(sub, listed(passage.arrival_ns), bases_ns)
+        return [*zip(fates, numbers, latencies_ns, stamps_ns, twice, repeat(condition))]
 
     def _why_lost(self, condition: Condition) -> Fate:
         """Return whether loss on the way or a fault took captures that were sent last."""

@@ -85,7 +85,7 @@ class LossChannel:
         envs, index = batch.envs, batch.index
         if not self._fraction:
             return self._xp.zeros(len(index), np.bool_)
-        if len(self._last) == 1 < len(index):
+        if len(self._last) == 1 and index[0] == self._last[0] + 1:
             return self._run(batch)
         before = self._bad[envs]
         skipped = index > self._last[envs] + 1
