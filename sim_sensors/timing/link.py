@@ -45,11 +45,18 @@ def serve(enter_ns: Ints, service_ns: Ints, free_ns: int, queue_ns: int) -> Serv
     The line is busy until `free_ns`. A message is dropped if it and those before it would take
     longer than `queue_ns` (0: never).
     """
-    leave, dropped = np.empty_like(enter_ns), np.zeros(len(enter_ns), np.bool_)
+    if not len(enter_ns):
+        return Served(enter_ns, np.zeros(0, np.bool_), free_ns)
+    sent = np.cumsum(service_ns)
+    # leave_k = max(enter_k, leave_(k-1)) + service_k, with the sum of the services taken out
+    start = np.maximum.accumulate(np.maximum(enter_ns, free_ns) - (sent - service_ns))
+    leave, dropped = start + sent, np.zeros(len(enter_ns), np.bool_)
+    if not queue_ns or not (leave - enter_ns > queue_ns).any():
+        return Served(leave, dropped, max(free_ns, int(leave[-1])))
     times = zip(enter_ns.tolist(), service_ns.tolist(), strict=True)
     for row, (enter, service) in enumerate(times):
         done = max(enter, free_ns) + service
-        if 0 < queue_ns < done - enter:
+        if done - enter > queue_ns:
             dropped[row], done = True, enter + service
         else:
             free_ns = done
