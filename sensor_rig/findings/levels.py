@@ -25,6 +25,8 @@ FAR_S, FAR_PERIODS = 1.0, 20.0
 """A single stamp that is as far away as this is stray, and not just late."""
 FILLED, STRETCH = 0.5, 20
 """Places that what is late fills, of as many; messages in order between two stretches."""
+HOST_S = 1.0
+"""Stamps nearer to their arrivals than this are of the host's time."""
 LATEST_S = 4.0
 """Nothing that is merely late comes later than this."""
 UNEVEN = 0.3
@@ -130,7 +132,7 @@ def jumps_of(line: TimeLine, least_s: float = JUMP_S) -> list[LevelChange]:
 def without(
     line: TimeLine, changes: list[LevelChange], *, like_the_first: bool = False
 ) -> TimeLine:
-    """Return the line with the jumps undone: all on the level of the longest, or first, part."""
+    """Return the line with the jumps undone: all on the likeliest level, or on the first."""
     if not changes:
         return line
     moves = np.zeros(line.count, np.int64)
@@ -142,8 +144,13 @@ def without(
         moves[near] += np.where(after, round(change.size_s * 1e9), 0)
         moves[near.stop :] += round(change.size_s * 1e9)
     edges = [0, *(change.place for change in changes), line.count]
-    longest = 0 if like_the_first else int(np.argmax(np.diff(edges)))
-    return line.moved(-(moves - moves[edges[longest]]))
+    delays_s = [float(np.median(line.delays_s[begin:end])) for begin, end in pairwise(edges)]
+    # The level of the host's time, if one is; else that of the longest part.
+    best = max(
+        range(len(delays_s)),
+        key=lambda part: (abs(delays_s[part]) < HOST_S, edges[part + 1] - edges[part]),
+    )
+    return line.moved(-(moves - moves[0 if like_the_first else edges[best]]))
 
 
 def steps_with_sides(line: TimeLine) -> list[LevelChange]:
@@ -179,10 +186,3 @@ def longest_part(line: TimeLine, changes: list[LevelChange]) -> tuple[int, int]:
     first = int(np.argmax(np.diff(edges)))
     return int(line.arrivals_ns[edges[first]]), int(line.arrivals_ns[edges[first + 1] - 1])
 
-
-def part_delays(line: TimeLine, changes: list[LevelChange]) -> list[float]:
-    """Return the middle delay of each part between changes, s."""
-    edges = [0, *sorted(change.place for change in changes), line.count]
-    return [
-        float(np.median(line.delays_s[begin:end])) for begin, end in pairwise(edges) if end > begin
-    ]

@@ -61,13 +61,14 @@ def order_finding(name: str, line: TimeLine, order: Order) -> Iterator[Finding]:
         f'{count} of {line.count} messages come out of order, by up to {lasting(order.by_s)}; '
         f'sorted by stamp {missing}',
         {'messages': count, 'largest_ms': order.by_s * 1e3, 'missing': gaps},
-        spans=_spans(line, order.late),
+        spans=spans_of(line, order.late),
     )
 
 
-def _spans(line: TimeLine, where: Flags) -> list[Span]:
+def spans_of(line: TimeLine, where: Flags) -> list[Span]:
+    """Return the times of some messages; of many the first."""
     places = np.flatnonzero(where)
-    return [(int(line.arrivals_ns[i]), int(line.arrivals_ns[i])) for i in places[:500]]
+    return [(int(line.arrivals_ns[i]), int(line.arrivals_ns[i]) + 1) for i in places[:500]]
 
 
 def repeats(line: TimeLine) -> tuple[int, int, list[Span]]:

@@ -18,7 +18,6 @@ from sensor_rig.findings.clocks import arrivals_tell, source_findings, trend_fin
 from sensor_rig.findings.domains import (
     CLOCK_TYPE,
     HOST,
-    OWN_EPOCH_S,
     Domain,
     domain_finding,
     domain_of,
@@ -34,7 +33,6 @@ from sensor_rig.findings.levels import (
     disorder,
     jumps_of,
     longest_part,
-    part_delays,
     steps_with_sides,
     stray,
     without,
@@ -45,6 +43,7 @@ from sensor_rig.findings.order import (
     order_finding,
     repeat_findings,
     repeats,
+    spans_of,
     stray_finding,
     without_repeats,
     zero_finding,
@@ -96,8 +95,6 @@ class Look:
     """To which its stamps are rounded."""
     changes: list[LevelChange] = field(default_factory=list)
     domain: Domain = HOST
-    was_right: bool = False
-    """Whether its stamps were of the host's time before or after a jump."""
     told: list[Span] = field(default_factory=list)
     """Times at which gaps have a cause that was said."""
     steady: list[Span] = field(default_factory=list)
@@ -218,6 +215,7 @@ def _order(look: Look) -> Iterator[Finding]:
     if order is None:
         alone = stray(look.line)
         yield from stray_finding(name, look.line, alone)
+        look.told += spans_of(look.line, alone)
         look.line = look.line.only(~alone)
         order = disorder(look.line)
     if order is not None:
@@ -236,11 +234,8 @@ def _jumps(looks: Sequence[Look], start_ns: int, least_s: float) -> Iterator[Fin
         look.undo(common, like_the_first=True)
         changes = jumps_of(look.line, least_s)
         look.told += [span_of(look.line, each) for each in changes]
-        look.was_right |= bool(changes) and any(
-            abs(delay_s) < OWN_EPOCH_S for delay_s in part_delays(look.line, changes)
-        )
         zone = domain_of(without(look.line, changes)).code == 'clock_time_zone'
-        if look.was_right or not (zone and daylight_of(look.line, changes)):
+        if not (zone and daylight_of(look.line, changes)):
             yield from named_jumps(look.name, look.line, changes)
         look.undo(changes)
         look.changes += changes
@@ -258,9 +253,8 @@ def _domains(looks: Sequence[Look], has_clock: bool) -> Iterator[Finding]:
         if look.domain.code == 'host':
             continue
         alone = 'host' not in {each.code for each in domains.values()}
-        if not look.was_right:
-            daylight = daylight_of(look.line, look.changes)
-            yield domain_finding(look.name, look.line, look.domain, alone=alone, daylight=daylight)
+        daylight = daylight_of(look.line, look.changes)
+        yield domain_finding(look.name, look.line, look.domain, alone=alone, daylight=daylight)
         look.line = look.line.moved(-round(look.domain.nominal_s * 1e9))
         look.delays_known = look.domain.explains_latency
     for look in known:

@@ -66,12 +66,10 @@ def unit_mistake(name: str, line: TimeLine) -> Undone | None:
         return None
     for right, what, change in _readings(line):
         if misfit(right) < CONFIRMED * before:
-            since_1970 = bool(right.stamps_ns[0] > DATE_NS)
-            return Undone(
-                found('stamp_unit', WRONG, name, what, {'pace': pace_of(line)}, change=change),
-                right,
-                since_1970,
+            finding = found(
+                'stamp_unit', WRONG, name, what, {'pace': pace_of(line)}, change=change
             )
+            return Undone(finding, right, 'counter' not in what)
     return None
 
 
