@@ -89,6 +89,15 @@ class TopicTimes:
             self.publishes_ns.append(publish_ns)
         return True
 
+    @property
+    def on_the_way_s(self) -> NDArray[np.float64] | None:
+        """Receive minus publish times; None where these are missing or copies."""
+        arrivals = np.array(self.arrivals_ns, np.int64)
+        publishes = np.array(self.publishes_ns, np.int64)
+        if not len(publishes) or len(publishes) != len(arrivals) or (publishes == arrivals).all():
+            return None
+        return seconds_between(publishes, arrivals)
+
 
 def sweep_s(type_name: str, raw: bytes) -> float:
     """Return how long after its stamp the last ray of a scan or cloud was measured; 0 elsewhere.
@@ -174,7 +183,7 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
     arrivals = np.array(topic.arrivals_ns, np.int64)
     stamps = np.array(topic.stamps_ns, np.int64)
     span_s = (topic.last_arrival_ns - topic.first_arrival_ns) / 1e9
-    delays = _seconds_between(stamps, arrivals)
+    delays = seconds_between(stamps, arrivals)
     arrival_jitter, stamp_jitter = _jitter(arrivals), _jitter(stamps)
     low = middle = high = drift_ppm = drift_sigma = math.nan
     if not topic.stamped:
@@ -206,20 +215,12 @@ def _facts(topic: TopicTimes, owner: str) -> TopicFacts:
         why,
         owner,
         sweep if sweep * rate_hz <= LONGEST_SWEEP else 0.0,
-        _transport_s(topic),
+        math.nan if topic.on_the_way_s is None else float(np.median(topic.on_the_way_s)),
         drift_sigma,
     )
 
 
-def _transport_s(topic: TopicTimes) -> float:
-    publishes = np.array(topic.publishes_ns, np.int64)
-    arrivals = np.array(topic.arrivals_ns, np.int64)
-    if not len(publishes) or len(publishes) != len(arrivals) or (publishes == arrivals).all():
-        return math.nan
-    return float(np.median(_seconds_between(publishes, arrivals)))
-
-
-def _seconds_between(
+def seconds_between(
     earlier_ns: NDArray[np.int64], later_ns: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """Return the differences, s; exact, but for times so far apart that int64 cannot hold them."""
@@ -234,7 +235,7 @@ def _jitter(times_ns: NDArray[np.int64]) -> float:
     """Return the robust sigma of the spacing (s)."""
     if len(times_ns) < 3:
         return math.nan
-    steps = _seconds_between(times_ns[:-1], times_ns[1:])
+    steps = seconds_between(times_ns[:-1], times_ns[1:])
     return float(np.median(np.abs(steps - np.median(steps))) * 1.4826)
 
 
@@ -258,11 +259,11 @@ def _drift_ppm(arrivals: NDArray[np.int64], delays: NDArray[np.float64]) -> tupl
 
     Both in ppm; NaN where they are too restless to tell.
     """
-    if len(arrivals) < 20 or _seconds_between(arrivals[:1], arrivals[-1:])[0] < 10.0:
+    if len(arrivals) < 20 or seconds_between(arrivals[:1], arrivals[-1:])[0] < 10.0:
         return math.nan, math.nan
     parts = np.array_split(np.arange(len(arrivals)), 10)
     chosen = np.array([part[np.argmin(delays[part])] for part in parts])
-    times_s = _seconds_between(arrivals[:1], arrivals[chosen])
+    times_s = seconds_between(arrivals[:1], arrivals[chosen])
     least = np.array([delays[part].min() for part in parts])
     if np.ptp(times_s) <= 0.0:
         return math.nan, math.nan

@@ -174,14 +174,6 @@ declare(
         'Stamps are dates, but not those of the receive times.',
         needs=ARRIVALS,
     ),
-    FindingKind(
-        'mixed_domains',
-        'Topics are on clocks of different epochs',
-        'sensors of different domains never meet in time',
-        'bring all drivers to one clock, or sync them with stamp_source: device',
-        'Compare stamps of two topics that were received at the same time.',
-        needs=BOTH,
-    ),
 )
 declare(
     'What a clock does',

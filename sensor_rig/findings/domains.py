@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sensor_rig.bags.inspect import seconds_between as between
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, date, lasting, listed
-from sensor_rig.findings.timeline import TimeLine, between, robust_sigma
+from sensor_rig.findings.timeline import TimeLine, robust_sigma
 from sensor_rig.findings.units import pace_of
 
 CLOCK_TYPE = 'rosgraph_msgs/msg/Clock'
@@ -131,27 +132,6 @@ def domain_finding(
         what,
         {'offset_s': offset_s, 'nominal_s': domain.nominal_s},
     )
-
-
-def mixed(domains: Mapping[str, Domain]) -> list[Finding]:
-    """Return one finding where topics are stamped by clocks of different epochs."""
-    groups: dict[str, list[str]] = {}
-    for topic, domain in domains.items():
-        groups.setdefault(domain.code, []).append(topic)
-    if len(groups) < 2:
-        return []
-    parts = '; '.join(
-        f'{code.removeprefix("clock_").replace("_", " ")}: {listed(topics)}'
-        for code, topics in sorted(groups.items())
-    )
-    return [
-        found(
-            'mixed_domains',
-            WRONG,
-            [topic for topics in groups.values() for topic in topics],
-            f'{len(groups)} time domains are mixed ({parts})',
-        )
-    ]
 
 
 def simulated(

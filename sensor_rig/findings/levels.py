@@ -6,6 +6,7 @@ set, or a queue, makes the arrivals jump while the stamps go on evenly.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,8 +26,8 @@ FAR_S, FAR_PERIODS = 1.0, 20.0
 """A single stamp that is as far away as this is stray, and not just late."""
 FILLED, STRETCH = 0.5, 20
 """Places that what is late fills, of as many; messages in order between two stretches."""
-HOST_S = 1.0
-"""Stamps nearer to their arrivals than this are of the host's time."""
+HOST_S, ZONES_S = 1.0, 900.0
+"""Stamps nearer to their arrivals than this are of the host's time; how far time zones differ."""
 LATEST_S = 4.0
 """Nothing that is merely late comes later than this."""
 UNEVEN = 0.3
@@ -145,10 +146,13 @@ def without(
         moves[near.stop :] += round(change.size_s * 1e9)
     edges = [0, *(change.place for change in changes), line.count]
     delays_s = [float(np.median(line.delays_s[begin:end])) for begin, end in pairwise(edges)]
-    # The level of the host's time, if one is; else that of the longest part.
+    # The level of the host's time or of a time zone, if one is; else that of the longest part.
     best = max(
         range(len(delays_s)),
-        key=lambda part: (abs(delays_s[part]) < HOST_S, edges[part + 1] - edges[part]),
+        key=lambda part: (
+            abs(math.remainder(delays_s[part], ZONES_S)) < HOST_S,
+            edges[part + 1] - edges[part],
+        ),
     )
     return line.moved(-(moves - moves[0 if like_the_first else edges[best]]))
 
@@ -185,4 +189,3 @@ def longest_part(line: TimeLine, changes: list[LevelChange]) -> tuple[int, int]:
     edges = [0, *sorted(change.place for change in changes), line.count]
     first = int(np.argmax(np.diff(edges)))
     return int(line.arrivals_ns[edges[first]]), int(line.arrivals_ns[edges[first + 1] - 1])
-

@@ -8,13 +8,13 @@ import numpy as np
 
 from rig_common.arrays import Floats, Ints
 from sensor_rig.bags.inspect import TopicFacts
+from sensor_rig.bags.inspect import seconds_between as between
 from sensor_rig.drawing import html_page as page
 from sensor_rig.drawing.plots import Plot
 from sensor_rig.findings.imu import ImuDelay
 from sensor_rig.findings.model import Finding, Severity
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.recording import Inspection
-from sensor_rig.findings.timeline import between
 from sensor_rig.findings.turning import AgreementCurve
 
 MOST_POINTS = 1500

@@ -6,37 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rig_common.arrays import Floats, Ints
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import WARNING, Finding, lasting
 from sensor_rig.findings.record import TopicRecord
-from sensor_rig.findings.timeline import between
 
 BEHIND_S, FAR_S = 0.001, 1.0
 """A publish time may be this much after the receive time, or this much before it."""
 SLOW_S = 0.02
 
 
-def publish_times(record: TopicRecord) -> Ints | None:
-    """Return the publish time of each message; None where they are missing or copies."""
-    publishes = np.array(record.publishes_ns, np.int64)
-    arrivals = np.array(record.arrivals_ns, np.int64)
-    if not len(publishes) or len(publishes) != len(arrivals) or (publishes == arrivals).all():
-        return None
-    return publishes
-
-
-def on_the_way(record: TopicRecord) -> Floats | None:
-    """Return receive minus publish time, s."""
-    publishes = publish_times(record)
-    if publishes is None:
-        return None
-    return between(publishes, np.array(record.arrivals_ns, np.int64))
-
-
 def publish_findings(record: TopicRecord) -> Iterator[Finding]:
     """Yield publish times of another clock, and a middleware that takes long."""
-    way = on_the_way(record)
+    way = record.on_the_way_s
     if way is None or len(way) < 5:
         return
     middle_s, low_s = float(np.median(way)), float(np.percentile(way, 5))

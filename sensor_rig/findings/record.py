@@ -14,8 +14,9 @@ from rig_common.arrays import Flags, Ints
 from rig_common.cdr import CdrError, endianness
 from rig_common.msgs.decode import read_cloud, read_scan
 from sensor_rig.bags.inspect import CLOUD_TYPE, SCAN_TYPE, TopicTimes
+from sensor_rig.bags.inspect import seconds_between as between
 from sensor_rig.bags.starter import OURS
-from sensor_rig.findings.timeline import TimeLine, between
+from sensor_rig.findings.timeline import TimeLine
 from sync_engine.wire.restamp import point_time_field
 
 SAMPLES = 24

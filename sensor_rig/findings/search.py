@@ -21,7 +21,6 @@ from sensor_rig.findings.domains import (
     Domain,
     domain_finding,
     domain_of,
-    mixed,
     simulated,
 )
 from sensor_rig.findings.explaining import explained
@@ -211,16 +210,17 @@ def _order(look: Look) -> Iterator[Finding]:
     if split is not None:
         yield split.finding
         look.line = look.line.only(split.larger)
-    order = disorder(look.line)
-    if order is None:
+    for _ in range(2):  # what is stray hides disorder, and the other way round
+        order = disorder(look.line)
+        if order is not None:
+            yield from order_finding(name, look.line, order)
+            look.line = order.sorted
         alone = stray(look.line)
+        if not alone.any():
+            break
         yield from stray_finding(name, look.line, alone)
         look.told += spans_of(look.line, alone)
         look.line = look.line.only(~alone)
-        order = disorder(look.line)
-    if order is not None:
-        yield from order_finding(name, look.line, order)
-        look.line = order.sorted
 
 
 def _jumps(looks: Sequence[Look], start_ns: int, least_s: float) -> Iterator[Finding]:
@@ -247,7 +247,6 @@ def _domains(looks: Sequence[Look], has_clock: bool) -> Iterator[Finding]:
     for look in known:
         look.domain = domain_of(look.line)
     domains = {look.name: look.domain for look in known}
-    yield from mixed(domains)
     yield from simulated({look.name: look.line for look in known}, domains, has_clock)
     for look in known:
         if look.domain.code == 'host':

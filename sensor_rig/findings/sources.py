@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from rig_common.arrays import Flags, Floats
+from sensor_rig.bags.inspect import seconds_between as between
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import WRONG, Finding, lasting
-from sensor_rig.findings.timeline import TimeLine, between, robust_sigma
+from sensor_rig.findings.timeline import TimeLine, robust_sigma
 
 FEWEST = 60
 LOOKED_AT = 3000

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rig_common.arrays import Flags, Floats, Ints
+from sensor_rig.bags.inspect import seconds_between as between
 
 BUNCHED = 0.2
 """Share of messages that come together with the one before, from which on these are batches."""
@@ -26,8 +27,6 @@ UNEVEN, UNEVEN_PERIODS = 0.15, 5.0
 """Jitter, in periods, from which on a stream has no grid, and the shortest gap of such a one."""
 SILENCE_PERIODS = 2.5
 """A longer wait for an arrival is noted."""
-FAR_NS = 4 * 10**18
-"""Ints further apart than this overflow int64 when they are subtracted."""
 
 
 class Event(NamedTuple):
@@ -204,12 +203,3 @@ def robust_sigma(values: Floats) -> float:
     if not len(values):
         return 0.0
     return 1.4826 * float(np.median(np.abs(values - np.median(values))))
-
-
-def between(earlier_ns: Ints, later_ns: Ints) -> Floats:
-    """Return the differences, s; exact, but for times so far apart that int64 cannot hold them."""
-    rough: Floats = (later_ns.astype(np.float64) - earlier_ns) / 1e9
-    if len(rough) and np.abs(rough).max() > FAR_NS / 1e9:
-        return rough
-    exact: Floats = (later_ns - earlier_ns) / 1e9
-    return exact

@@ -14,7 +14,6 @@ from sensor_rig.findings.explaining import BY_DAMAGE
 from sensor_rig.findings.kinds import KINDS, FindingKind, Need, Of
 from sensor_rig.findings.model import Finding, listed
 from sensor_rig.findings.pairs import IMAGE_TYPES
-from sensor_rig.findings.publishing import publish_times
 from sensor_rig.findings.record import TopicRecord, sensors_of
 
 QUICK = 'the comparison of motion, which --quick and --live leave out'
@@ -127,7 +126,7 @@ def _lacks(
     motion: Mapping[str, str] | None,
 ) -> str | None:
     """Return what a topic lacks for a kind; empty for nothing, None where it has no meaning."""
-    if Need.PUBLISH in kind.needs and publish_times(record) is None:
+    if Need.PUBLISH in kind.needs and record.on_the_way_s is None:
         return None  # most recorders write none, and nothing is wrong with that
     lack = lack_of(kind, record, heard)
     if not lack and (Need.MOTION in kind.needs or Need.TILTING in kind.needs):

@@ -13,9 +13,11 @@ import numpy as np
 
 from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
+from sensor_rig.bags.inspect import FAR_S
+from sensor_rig.bags.inspect import seconds_between as between
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
-from sensor_rig.findings.timeline import FAR_NS, TimeLine, between
+from sensor_rig.findings.timeline import TimeLine
 
 FEWEST = 10
 SHARE = 0.99
@@ -98,7 +100,7 @@ def _readings(line: TimeLine) -> Iterator[tuple[TimeLine, str, str]]:
             )
     for pace, wrong in COUNTERS:
         since = between(np.full(line.count, line.stamps_ns[0]), line.stamps_ns) * pace
-        if np.abs(since).max() < FAR_NS / 1e9:
+        if np.abs(since).max() < FAR_S:
             yield (
                 TimeLine(
                     line.arrivals_ns[0] + np.rint(since * 1e9).astype(np.int64), line.arrivals_ns
@@ -116,11 +118,11 @@ def misfit(line: TimeLine) -> float:
     return float(np.median(np.abs(stamps - arrivals))) / usual_s if usual_s > 0.0 else 0.0
 
 
-def pace_of(line: TimeLine) -> float:
+def pace_of(line: TimeLine, apart_s: float = SHORT_S) -> float:
     """Return how fast stamps run against arrivals; 1 where the recording is too short."""
     if line.count < FEWEST or line.span_s < SHORT_S:
         return 1.0
-    stamps, arrivals = _lapses(line, SHORT_S)
+    stamps, arrivals = _lapses(line, apart_s)
     told = arrivals > 0.0
     return float(np.median(stamps[told] / arrivals[told])) if told.any() else 1.0
 
@@ -134,9 +136,12 @@ def _lapses(line: TimeLine, apart_s: float) -> tuple[Floats, Floats]:
 
 
 def odd_pace(line: TimeLine) -> float:
-    """Return the pace of stamps that no clock explains; 0 for a usual one."""
-    pace = pace_of(line)
-    return pace if abs(pace - 1.0) > ODD_PACE else 0.0
+    """Return the pace of stamps that no clock explains; 0 for a usual one.
+
+    It is odd on short times, which no jump spoils, and on long ones, which no batches do.
+    """
+    pace, long = pace_of(line), pace_of(line, line.span_s / 3.0)
+    return pace if abs(pace - 1.0) > ODD_PACE < abs(long - 1.0) else 0.0
 
 
 def rounded(name: str, line: TimeLine) -> Undone | None:

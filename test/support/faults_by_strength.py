@@ -281,8 +281,8 @@ ONE_OF = (
 )
 """One clock is of one time scale, and one driver writes one unit: never two of these at once."""
 ALLOWED = {
-    'host set back': {'out_of_order', 'time_back'},
     'restart': {'clock_power_up'},
+    'host set back': {'out_of_order', 'time_back'},
     'stamped at the sweep end': {'future_stamps'},
     'rounded stamps': {'repeated_stamps'},
 }

@@ -90,7 +90,7 @@ CASES: list[tuple[Callable[[Robot], None], str, str, tuple[str, ...]]] = [
     (field.publish_clock_behind, 'publish_clock', '/imu/data', ('3.000 s behind',)),
     (field.slow_middleware, 'transport_delay', '/camera/image_raw', ('60.0 ms',)),
 ]
-BESIDE = {'power_up_seconds_as_float32': {'stamp_float'}, 'restart': {'clock_power_up'}}
+BESIDE = {'power_up_seconds_as_float32': {'stamp_float'}}
 """What else is true of a case."""
 
 
