@@ -31,10 +31,10 @@ LARGE = [
     Size(emulators=2, ticks=1, discovery=True),
     Size(emulators=1, ticks=2, discovery=True, restarts=1),
     Size(emulators=1, ticks=4, cuts=1),
-    Size(emulators=1, ticks=2, cuts=1, losses=1, early=1),
+    Size(emulators=1, ticks=2, cuts=1, early=1),
+    Size(emulators=1, ticks=2, cuts=1, losses=1),
     Size(emulators=1, ticks=2, cuts=2),
-    Size(emulators=1, ticks=3, cuts=1, restarts=1),
-    Size(emulators=2, ticks=2, cuts=1),
+    Size(emulators=1, ticks=6, restarts=1),
 ]
 
 
