@@ -126,10 +126,11 @@ SECONDS = 2.0
 
 def without_ros(rig: RigConfig, seconds: float) -> StreamDigests:
     digests = StreamDigests()
-    plain = InProcessRig(rig, arrays=False)
+    plain, heard = InProcessRig(rig, arrays=False), topics_of(rig)
     for _ in range(round(seconds * 1e3)):
         for message in plain.step():
-            digests.add(message.topic, message.data)
+            if message.topic in heard:
+                digests.add(message.topic, message.data)
     return digests
 
 
