@@ -276,7 +276,7 @@ declare(
         Of.SENSORS,
         messages=30,
         seconds=8.0,
-        needs=(Need.IMU, Need.CUE, Need.CAMERA_INFO, Need.MOTION),
+        needs=(Need.IMU, Need.CUE, Need.MOTION),
     ),
     FindingKind(
         'imu_delay',

@@ -24,7 +24,6 @@ from sync_engine.clocks.offset_state import OffsetState
 from sync_engine.engine import SyncEngine
 from sync_engine.wire.session import WireSync
 
-IMAGE_TYPE = 'sensor_msgs/msg/Image'
 LOOKED_AT_S = 60.0
 """How much of a recording is read for it."""
 VAGUE_S = 0.01
@@ -90,7 +89,7 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
         if topic is imu or topic.type_name == IMU_TYPE or topic.shares_stamps_with:
             continue
         name = names[topic.name]
-        lacks[topic.name] = _lack(topic, engine, name, turning)
+        lacks[topic.name] = _lack(topic, engine, name)
         if lacks[topic.name]:
             continue
         del lacks[topic.name]
@@ -132,11 +131,9 @@ def _doubt(curve: AgreementCurve, offset_s: float, sigma_s: float) -> str:
     return ''
 
 
-def _lack(topic: TopicFacts, engine: SyncEngine, name: str, turning: Turning) -> str:
+def _lack(topic: TopicFacts, engine: SyncEngine, name: str) -> str:
     """Return what the comparison of a topic with the IMU lacks; empty for nothing."""
     about = engine.status().sensors.get(name)
-    if topic.type_name == IMAGE_TYPE and not turning.count(name):
-        return Need.CAMERA_INFO.value
     if known(topic.type_name).cue == 'none':
         return Need.CUE.value
     if about is None or about.motion_fixes < FEWEST_FIXES:

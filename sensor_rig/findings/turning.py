@@ -54,10 +54,6 @@ class Turning:
             self._rates.append(mean[1])
         self._turns.setdefault(sensor, []).append(turn)
 
-    def count(self, sensor: str) -> int:
-        """Return how many turns a sensor has given."""
-        return len(self._turns.get(sensor, ()))
-
     def curve(self, sensor: str, offset_s: float = 0.0) -> AgreementCurve | None:
         """Return how well the turns agree around an offset; None where there are too few.
 
