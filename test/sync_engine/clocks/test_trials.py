@@ -1,7 +1,7 @@
 """Streams with several faults at once: never `locked` and wrong for more than a few messages.
 
 A step below max(5 ms, 3.5 spreads of arrival - stamp) is left to the filter, which takes some
-seconds; how long is measured by `bench.sync_honesty --only steps`.
+seconds; how long is in docs/offsets.md.
 """
 
 from __future__ import annotations
