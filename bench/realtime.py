@@ -44,7 +44,11 @@ def without(
         changes['sync'] = None
     elif cameras and config.sync is not None:
         gone = set(config.sensors) - set(kept)
-        inputs = {name: each for name, each in config.sync.inputs.items() if name not in gone}
+        inputs = {
+            name: each
+            for name, each in config.sync.inputs.items()
+            if name not in gone and each.clock_of not in gone
+        }
         required = tuple(name for name in config.sync.required_sensors if name not in gone)
         reference = config.sync.reference_sensor_id
         changes['sync'] = (

@@ -21,7 +21,7 @@ from rig_common.lockstep.messages import SETTLED_TOPIC, TYPE_NAME, Tick
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from rig_common.ros.follower import Follower
-from rig_common.ros.types import is_installed, message_class
+from rig_common.ros.types import message_class
 from rig_common.times import NEVER_NS
 from rig_common.topics import truth_time_topic
 from sensor_rig.nodes.building import make_emulator, make_world
@@ -78,7 +78,7 @@ def topics_of(rig: RigConfig) -> dict[str, str]:
         for prefix in prefixes
         for name, sensor in rig.make_sensors().items()
         for topic in sensor.topics()
-        if is_installed(topic.type_name)
+        if not topic.is_global  # the world publishes transforms, too
     }
     hidden = rig.simulated_world.hide_truth
     times = {
