@@ -140,7 +140,7 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
     if kind == 'value_error':
         if isinstance(problem['ctx']['error'], PartError):
             return _path(where, (*location[:-1], problem['ctx']['error']))
-        return f'{path}: {message.removeprefix("Value error, ")}'
+        return f'{path}: {message.removeprefix("Value error, ")}'.replace(': it is ', ' is ', 1)
     rule = RULES.get(kind) or message.removeprefix('Input should be ').removeprefix('Input ')
     limits = problem.get('ctx', {})
     meant = near(problem['input'], _choices_at(model, location)) if kind == 'literal_error' else ''

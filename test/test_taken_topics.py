@@ -9,7 +9,7 @@ from support.places import ROOT
 
 TAKES = re.compile(r'\.create_(?:subscription|service|action_server)\(')
 IN_THE_TABLE = {
-    'rig_common/ros/follower.py': 1,
+    'rig_common/ros/follower.py': 2,
     'sim_sensors/nodes/world.py': 1,
     'sim_sensors/ros/commands.py': 1,
     'sim_sensors/ros/other_worlds.py': 1,
