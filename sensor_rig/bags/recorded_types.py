@@ -26,7 +26,8 @@ def types_of(connections: list[Connection], *, is_ros2: bool) -> Typestore:
     if not complete and is_ros2:
         known = {**get_typestore(Stores.ROS2_KILTED).fielddefs, **known}
     store = get_typestore(Stores.EMPTY)
-    store.register(known)
+    own = store.fielddefs  # a damaged definition of one of these is left out
+    store.register({name: each for name, each in known.items() if own.get(name, each) == each})
     return store
 
 

@@ -284,7 +284,7 @@ def wandered(time_s: Floats, delay_s: Floats, white_fm: float, random_walk_fm: f
         stiff = second.T @ second / (random_walk_fm**2 * step_s**3)
     else:
         stiff = first.T @ first / (white_fm**2 * step_s)
-    smooth = np.linalg.solve(np.eye(count) / noise + stiff, y / noise)
+    smooth = np.linalg.solve(np.eye(count) + noise * stiff, y)
     return np.asarray(np.interp(time_s, t, smooth - smooth.mean()))
 
 

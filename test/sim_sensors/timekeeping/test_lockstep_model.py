@@ -24,7 +24,6 @@ SMALL = [
 ]
 LARGE = [
     Size(emulators=2, ticks=2),
-    Size(emulators=1, ticks=3, restarts=1, losses=1, early=1),
     Size(emulators=1, ticks=3, restarts=1, resets=1),
     Size(emulators=2, ticks=2, losses=1),
     Size(emulators=2, ticks=2, restarts=1),
@@ -52,7 +51,7 @@ def test_the_end_is_reached_from_every_state(size: Size) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize('size', LARGE, ids=str)
 def test_the_end_is_reached_from_every_state_of_a_larger_rig(size: Size) -> None:
-    assert no_deadlock(size) > 10_000
+    assert no_deadlock(size) > 4_000
 
 
 # ---- the search sees what it should -------------------------------------------------------------
