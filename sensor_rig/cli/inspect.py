@@ -80,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--fail-on',
         default='wrong',
+        choices=('info', 'warning', 'wrong', UNCHECKED),
         metavar='SEVERITY',
         help='exit code 1 from this severity on: info, warning, wrong (default); or "unchecked": '
         'also where something could not be checked',
@@ -104,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
     from sensor_rig.findings.page import findings_page
 
     complete = args.fail_on == UNCHECKED
-    limit = Severity.WRONG if complete else Severity.of(args.fail_on, UNCHECKED)
+    limit = Severity.WRONG if complete else Severity[args.fail_on.upper()]
     for path in (args.write, args.sidecar, args.html):
         refuse_existing(path)
     source = 'the live graph' if args.live else str(args.bag)

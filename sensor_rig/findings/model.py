@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import IntEnum
 
-from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
 
 VERSION = 2
@@ -29,15 +28,6 @@ class Severity(IntEnum):
     def word(self) -> str:
         """As options, JSON and tables write it."""
         return self.name.lower()
-
-    @classmethod
-    def of(cls, word: str, *others: str) -> Severity:
-        """Return the severity called `word`; `others` would have been allowed too."""
-        for each in cls:
-            if each.word == word:
-                return each
-        allowed = ', '.join([*(each.word for each in cls), *others])
-        raise RigError(f'--fail-on is {word!r}; it should be one of {allowed}')
 
 
 INFO, WARNING, WRONG = Severity.INFO, Severity.WARNING, Severity.WRONG

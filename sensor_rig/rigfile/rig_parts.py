@@ -173,9 +173,10 @@ def check_stamps(
         for name, config in sensors.items()
         if config.clock.offset_s or config.faults or config.clock.stamp_jitter_s
     ]
-    schedules = {}
+    if not odd:
+        return
     with mistakes.below('sensors'):
-        schedules = schedules_of(sensors, seconds_to_ns(world.timestep_s)) if odd else {}
-    for name in schedules and odd:
-        with mistakes.below(f'sensors.{name}'):
-            require_stamps(f'sensors.{name}', sensors[name], schedules[name], world.time_base)
+        schedules = schedules_of(sensors, seconds_to_ns(world.timestep_s))
+        for name in odd:
+            with mistakes.below(f'sensors.{name}'):
+                require_stamps(f'sensors.{name}', sensors[name], schedules[name], world.time_base)

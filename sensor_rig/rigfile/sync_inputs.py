@@ -139,10 +139,8 @@ def merged_inputs(
     for name in mentioned:
         if isinstance(name, str) and name in simulated:
             wanted.setdefault(name, {})
-    for name in simulated and wanted:
-        if name not in simulated and not (
-            isinstance(given := wanted[name], dict) and 'topic' in given
-        ):
+    for name, given in wanted.items() if simulated else ():
+        if name not in simulated and not (isinstance(given, dict) and 'topic' in given):
             raise RigError(
                 f'sync.inputs.{name} has no topic and is no sensor of this rig; '
                 f'{hint(name, list(simulated), "sensors are")}'

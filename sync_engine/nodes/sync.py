@@ -244,7 +244,7 @@ class SyncNode(Node):
 
     def _arrival_ns(self, follower: Follower, host_ns: int) -> int:
         """Return when a message has come, also where this process stood still before it."""
-        if not self._ticking or follower.lockstep:  # there the world waits for this node
+        if not self._ticking:
             return self._now_ns()
         self._latest_ns = max(self._latest_ns, follower.clock.now_ns(host_ns), follower.now_ns)
         return self._latest_ns

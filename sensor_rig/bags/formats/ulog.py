@@ -122,11 +122,11 @@ def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> Made
     places = _columns(fields, '', ('latitude_deg', 'longitude_deg', 'altitude_msl_m'))
     if places is None:
         places = _columns(fields, '', ('lat', 'lon', 'alt'))
-        places = None if places is None else places * (1e-7, 1e-7, 1e-3)
+        if places is None:
+            return None
+        places = places * (1e-7, 1e-7, 1e-3)
     template = msgs.nav_sat_fix(topic.strip('/'))
-    return places if places is None else filled(
-        topic, template, stamps_ns, received_ns, position=places
-    )  # fmt: skip
+    return filled(topic, template, stamps_ns, received_ns, position=places)
 
 
 def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:

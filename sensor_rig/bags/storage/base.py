@@ -43,11 +43,9 @@ class StorageFile(Protocol):
 
         They come some at a time: `BLOCK_BYTES` of them or a few more.
         """
-        raise NotImplementedError
 
     def close(self) -> None:
         """Close the file."""
-        raise NotImplementedError
 
 
 class FileBytes:
