@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -223,20 +224,31 @@ class Rig:
             pipeline.read_ground_truth(envs, history_length, member=pipeline.names.index(name))
         )
 
+    @overload
+    def read_sensors(self, kind: str, *args: Any, **keys: Any) -> Reading: ...
+    @overload
+    def read_sensors(self, kind: None = None, *args: Any, **keys: Any) -> dict[str, Reading]: ...
     def read_sensors(
         self,
-        kind: str,
+        kind: str | None = None,
         envs: Envs = None,
         history_length: int | None = None,
         *,
         at_ns: int | ArrayLike | None = None,
         interpolation: str | None = None,
-    ) -> Reading:
+    ) -> Reading | dict[str, Reading]:
         """Return all sensors of type `kind` in one reading, [n, sensors, width].
 
         They are in the order of `names_of(kind)`, with a history [n, sensors, history, width]. The
-        arrays are yours.
+        arrays are yours. Without a `kind`: such a reading of every type, by type.
         """
+        if kind is None:
+            return {
+                each: self.read_sensors(
+                    each, envs, history_length, at_ns=at_ns, interpolation=interpolation
+                )
+                for each in dict.fromkeys(sensor.config.type for sensor in self.sensors.values())
+            }
         names = self.names_of(kind)
         widths = {self.sensors[name].return_layout for name in names}
         if len(widths) > 1:

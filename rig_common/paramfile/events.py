@@ -25,7 +25,10 @@ MOST_MISTAKES = 100
 ALL_NODES = '/**'
 PARAMETERS = 'ros__parameters'
 
-_NULL = frozenset({'~', 'null', 'Null', 'NULL'})
+NULL = frozenset({'~', 'null', 'Null', 'NULL'})
+"""What YAML reads as nothing, and rcl as a text."""
+MAY_BE_NULL = 'delay_range_s'
+"""The key whose text null is understood: no delay."""
 _UNCLOSED = {
     "did not find expected ',' or ']'": 'the list',
     "did not find expected ',' or '}'": 'the map',
@@ -236,7 +239,7 @@ class EventReader:
             return self._without_nul(text, name)
         if not text:
             self._refuse(f'{name} has no value')
-        if text in _NULL:
+        if text in NULL and name.rpartition('.')[2] != MAY_BE_NULL:
             self._refuse(
                 f'{name} is {text}, which ROS reads as a text; leave the key out, or '
                 f'quote it if the text is meant'

@@ -90,7 +90,9 @@ class ConfigParameters(Generic[ModelT]):
             return node.declare_parameter(name, _plain(value), descriptor).value
         except (InvalidParameterTypeException, InvalidParameterValueException) as error:
             anything = ParameterDescriptor(dynamic_typing=True)
-            self._changed({key: node.declare_parameter(name, _plain(value), anything).value})
+            given = node.declare_parameter(name, _plain(value), anything).value
+            if self._changed({key: given}) == self.config:  # null, as a text
+                return _plain(value)
             raise RigError(f'{name}: {error}') from None  # only rclpy objects to it
 
     def _changed(self, values: Mapping[str, object]) -> ModelT:

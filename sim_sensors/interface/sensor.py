@@ -188,6 +188,12 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     def physics_imperfections(self, values: Array, batch: Batch) -> None:
         """Disturb the phenomenon itself; it feeds the response model. Measured branch only."""
 
+    def sense(self, truth: Array, batch: Batch) -> Array:
+        """Return what is sensed of `truth`, new rows: override it to make both in one pass."""
+        sensed = batch.noise.xp.copy(truth)
+        self.physics_imperfections(sensed, batch)
+        return sensed
+
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Apply the response model (bandwidth, thermal lag); see `truth_responds`."""
 

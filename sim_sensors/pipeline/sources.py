@@ -136,20 +136,27 @@ class Sweep:
                 capture.read(self._reader, self._world)
             if capture.is_complete:
                 self.pipeline.tick(
-                    np.asarray(capture.envs, np.intp), capture.time_ns, capture.rows
+                    np.asarray(capture.envs, np.intp),
+                    capture.time_ns,
+                    self.pipeline.xp.asarray(capture.rows),
                 )
         self._open = [each for each in self._open if not each.is_complete]
         self._plan()
 
     def _start(self, now_ns: int) -> None:
         origin_ns = self.pipeline.progress.origin_ns
-        elapsed = now_ns - origin_ns
+        elapsed = now_ns - np.array(origin_ns.tolist())
         envs = self._all[self._schedule.indices_at(elapsed) >= 0]
         if len(envs):
             rows = self.pipeline.sensor.truth_layout.empty(len(envs))
             self._open.append(Capture(self._parts, now_ns, envs.tolist(), rows))
-        self._next_capture_ns = int(
-            (self._schedule.times_of(self._schedule.indices_before(elapsed) + 1) + origin_ns).min()
+        self._next_capture_ns = (
+            int(
+                (
+                    self._schedule.times_of(self._schedule.indices_before(elapsed) + 1) - elapsed
+                ).min()
+            )
+            + now_ns
         )
 
     def _first_ns(self, envs: Ids) -> int:

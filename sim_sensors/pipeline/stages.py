@@ -27,7 +27,9 @@ class Stages:
         """Make the timelines and the state of `num_envs` environments; truth every `tick_s`."""
         self.sensor, self._xp, self._tick_s = sensor, xp, tick_s
         layout = sensor.truth_layout
-        self._disturbs = sensor.disturbs and _overrides(sensor, 'physics_imperfections')
+        self._disturbs = sensor.disturbs and (
+            _overrides(sensor, 'physics_imperfections') or _overrides(sensor, 'sense')
+        )
         self._integrates = sensor.responds and _overrides(sensor, 'integrate')
         self._responds = sensor.responds and _overrides(sensor, 'respond')
         self._projects = _overrides(sensor, 'post_process')
@@ -71,7 +73,7 @@ class Stages:
 
     def _integrate(self, envs: Rows) -> Array:
         """Integrate over the ticks that were kept; return the last row of each of `envs`."""
-        series = np.stack(self._passed)
+        series = self._xp.stack(self._passed)
         self._passed.clear()
         self.sensor.integrate(series, self._sensed_line.bind(envs), self._tick_s)
         last: Array = series[-1]
@@ -87,8 +89,7 @@ class Stages:
             truth = self._integrate(batch.envs)
         clean = sensed = truth
         if self._disturbs:
-            sensed = self._xp.copy(truth)
-            self.sensor.physics_imperfections(sensed, batch)
+            sensed = self.sensor.sense(truth, batch)
         if self._responds:
             sensed = self._xp.copy(truth) if sensed is truth else sensed
             self._respond(sensed, self._sensed_line, batch)

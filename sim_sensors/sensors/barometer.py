@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import mujoco
-import numpy as np
 from pydantic import Field
 
 from rig_common import msgs
-from sim_sensors.interface import Batch, Sample, Sensor, SensorConfig, Timeline, Topic
+from sim_sensors.interface import Batch, Sample, Timeline, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common import atmosphere
 from sim_sensors.sensors.common.drift import LowPass, gauss_markov
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
 TEMPERATURE = Topic('temperature', 'sensor_msgs/msg/Temperature')
 
 
-class BarometerConfig(SensorConfig):
-    """A barometer; `noise`, `bias`, `random_walk` and `resolution` are in Pa."""
+class BarometerConfig(PhysicalConfig):
+    """A barometer; `noise`, `bias`, `random_walk`, `resolution` and `physics` are in Pa."""
 
     rate_hz: NonNegative = 25.0
     """Captures a second; 0 captures at every physics step."""
@@ -66,12 +66,13 @@ class _PressureReader(ColumnReader):
         )
 
 
-class Barometer(Sensor[BarometerConfig]):
+class Barometer(PhysicalSensor[BarometerConfig]):
     """Static pressure; wind and the robot's own air flow are not modelled."""
 
     config_class = BarometerConfig
     topic = Topic('pressure', 'sensor_msgs/msg/FluidPressure')
     natives = ('framepos',)
+    on_tensors = True
     truth_responds = False
 
     def __init__(self, name: str, config: BarometerConfig) -> None:
@@ -101,7 +102,7 @@ class Barometer(Sensor[BarometerConfig]):
         if config.drift_pa > 0.0:
             values += config.drift_pa * gauss_markov('drift', config.drift_time_s, batch, 1)
         batch.noise.apply_readout_errors(values, batch)
-        np.clip(values, *config.range_pa, out=values)
+        batch.noise.xp.clip_in_place(values, *config.range_pa)
 
     def topics(self) -> Sequence[Topic]:
         """The pressure and, if asked for, the temperature."""

@@ -44,6 +44,7 @@ class ClockPps(Sensor[ClockPpsConfig]):
 
     config_class = ClockPpsConfig
     topic = Topic('pps', 'sensor_msgs/msg/TimeReference')
+    on_tensors = True
 
     def __init__(self, name: str, config: ClockPpsConfig) -> None:
         super().__init__(name, config)
@@ -60,9 +61,10 @@ class ClockPps(Sensor[ClockPpsConfig]):
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Shift the time the pulse stands for."""
+        xp = batch.noise.xp
         if self.config.accuracy_s > 0.0:
             error_s = self.config.accuracy_s * batch.noise.normal('pulse', batch, 1)
-            values += np.rint(error_s * NS_PER_S).astype(np.int64)
+            values += xp.astype(xp.round(error_s * NS_PER_S), np.int64)
 
     def truth_to_blocks(self, row: Array) -> dict[str, Array]:
         """Split nanoseconds into the message's sec and nanosec."""

@@ -54,6 +54,7 @@ class Contact(PhysicalSensor[ContactConfig]):
 
     config_class = ContactConfig
     topic = Topic('contact', 'sensor_msgs/msg/Range')
+    on_tensors = True
 
     def __init__(self, name: str, config: ContactConfig) -> None:
         super().__init__(name, config)
@@ -89,19 +90,20 @@ class Contact(PhysicalSensor[ContactConfig]):
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Threshold with hysteresis, then let a change through only once it has lasted."""
-        force_n = np.linalg.norm(values, axis=1, keepdims=True)
+        xp = batch.noise.xp
+        force_n = xp.norm(values)
         if previous is None:
-            return np.asarray(force_n > self.config.threshold_n)
-        limit = np.where(previous, self._release_n, self.config.threshold_n)
-        closed = np.asarray(force_n > limit)
+            return force_n > self.config.threshold_n
+        limit = xp.where(previous, self._release_n, self.config.threshold_n)
+        closed: Array = force_n > limit
         if self.config.debounce_s == 0.0:
             return closed
         pending = batch.state['pending']
-        captures = np.where((closed != previous)[:, 0], pending[batch.envs] + 1.0, 0.0)
+        captures = xp.where((closed != previous)[:, 0], pending[batch.envs] + 1.0, 0.0)
         lasted_s = (captures - 1.0) * batch.period_s
         settled = lasted_s > self.config.debounce_s - NS
-        pending[batch.envs] = np.where(settled, 0.0, captures)
-        return np.where(settled[:, None], closed, previous)
+        pending[batch.envs] = xp.where(settled, 0.0, captures)
+        return xp.where(settled[:, None], closed, previous)
 
     def blocks(self, row: Array) -> dict[str, Any]:
         """Say -inf when closed, +inf when open."""

@@ -54,6 +54,7 @@ class ContactProbe(Sensor[ContactProbeConfig]):
     """Signed distances from the balls' surfaces, m; the balls touch and weigh nothing."""
 
     config_class = ContactProbeConfig
+    on_tensors = True
 
     def __init__(self, name: str, config: ContactProbeConfig) -> None:
         super().__init__(name, config)

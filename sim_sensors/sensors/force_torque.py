@@ -10,18 +10,19 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.interface import Batch, Sensor, SensorConfig, Timeline, Topic
+from sim_sensors.interface import Batch, Timeline, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.drift import LowPass
 from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import Fraction, NonNegative
 
 FORCE, TORQUE = slice(0, 3), slice(3, 6)
 
 
-class WrenchConfig(SensorConfig):
-    """What both wrench sensors understand. `noise`, `bias` and `random_walk` are in N."""
+class WrenchConfig(PhysicalConfig):
+    """What both wrench sensors understand. `noise`, `bias`, `random_walk`, `physics` are in N."""
 
     rate_hz: NonNegative = 500.0
     """Captures a second; 0 captures at every physics step."""
@@ -51,11 +52,13 @@ class WrenchConfig(SensorConfig):
 ConfigT = TypeVar('ConfigT', bound=WrenchConfig)
 
 
-class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
+class WrenchSensor(PhysicalSensor[ConfigT], Generic[ConfigT]):
     """Force [3] N and torque [3] N m in the sensor's axes, and what a strain-gauge cell adds."""
 
     topic = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
     truth_responds = False
+    on_tensors = True
+    disturbed = FORCE
 
     def __init__(self, name: str, config: ConfigT) -> None:
         super().__init__(name, config)
@@ -91,18 +94,18 @@ class WrenchSensor(Sensor[ConfigT], Generic[ConfigT]):
 
     def _overload(self, force_n: Array, batch: Batch) -> None:
         """Shift the zero for good when a force [n, 3] goes beyond what the cell bears."""
-        lasting = batch.state['overload']
-        excess = np.maximum(np.abs(force_n) - self.config.overload_n, 0.0)
-        left = self.config.overload_bias * np.copysign(excess, force_n)
+        lasting, xp = batch.state['overload'], batch.noise.xp
+        excess = xp.maximum(xp.abs(force_n) - self.config.overload_n, 0.0)
+        left = self.config.overload_bias * xp.sign(force_n) * excess
         before = lasting[batch.envs]
-        lasting[batch.envs] = np.where(np.abs(left) > np.abs(before), left, before)
+        lasting[batch.envs] = xp.where(xp.abs(left) > xp.abs(before), left, before)
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Clamp to the range and silence the deadband."""
         if not batch.is_measured:
             return values
-        np.clip(values, -self._limit, self._limit, out=values)
-        values[np.abs(values) < self._deadband] = 0.0
+        batch.noise.xp.clip_in_place(values, -self._limit, self._limit)
+        values[abs(values) < self._deadband] = 0.0
         return values
 
 

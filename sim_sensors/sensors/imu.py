@@ -12,10 +12,11 @@ from rig_common import msgs
 from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
-from sim_sensors.interface import Batch, Sample, Sensor, SensorConfig, Timeline, Topic
+from sim_sensors.interface import Batch, Sample, Timeline, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
 from sim_sensors.sensors.common.drift import AllanNoise, LowPass
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.sensors.common.rotations import rotate
 from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Layout, Movable
 from sim_sensors.timing.arrays.tiles import Tile
@@ -85,8 +86,8 @@ class TemperatureConfig(Strict):
         return self.ambient_c + self.self_heating_k * rise
 
 
-class ImuConfig(SensorConfig):
-    """An IMU."""
+class ImuConfig(PhysicalConfig):
+    """An IMU; `physics` shakes its specific force, m/s^2."""
 
     rate_hz: NonNegative = 200.0
     """Captures a second; 0 captures at every physics step."""
@@ -102,7 +103,7 @@ class ImuConfig(SensorConfig):
     """Standard deviation of its error around each axis, rad."""
 
 
-class Imu(Sensor[ImuConfig]):
+class Imu(PhysicalSensor[ImuConfig]):
     """Specific force and angular rate at the mount, in its own axes.
 
     Gravity is in the acceleration, as REP 145 wants raw data: at rest z reads +9.81.
@@ -113,6 +114,7 @@ class Imu(Sensor[ImuConfig]):
     natives: Sequence[str] = ('accelerometer', 'gyro')
     on_tensors = True
     truth_responds = False
+    disturbed = slice(0, 3)
 
     def __init__(self, name: str, config: ImuConfig) -> None:
         super().__init__(name, config)

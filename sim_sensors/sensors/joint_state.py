@@ -60,6 +60,7 @@ class JointState(Sensor[JointStateConfig]):
     """Positions, velocities and efforts of some joints."""
 
     config_class = JointStateConfig
+    on_tensors = True
     truth_responds = False
 
     def __init__(self, name: str, config: JointStateConfig) -> None:
@@ -113,11 +114,11 @@ class JointState(Sensor[JointStateConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Let the encoder hang back by the play: it moves only when pushed from either side."""
-        half = 0.5 * self.config.backlash
+        half, xp = 0.5 * self.config.backlash, batch.noise.xp
         joint = self.truth_layout.view(values, 'position')
         before = self.truth_layout.view(timeline.at(1), 'position')
-        follows = np.clip(before, joint - half, joint + half)
-        np.copyto(joint, follows, where=timeline.filled[:, None])
+        follows = xp.clip(before, joint - half, joint + half)
+        joint[:] = xp.where(timeline.filled[:, None], follows, joint)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Lose counts, add noise, count."""
@@ -141,14 +142,16 @@ class JointState(Sensor[JointStateConfig]):
         before[batch.envs] = position
         chance = batch.noise.uniform('drop', batch, position.shape[1])
         size = self._count_size or self.config.resolution
-        lost[batch.envs] += size * np.sign(moved) * (chance < self.config.drop_probability)
+        lost[batch.envs] += (
+            size * batch.noise.xp.sign(moved) * (chance < self.config.drop_probability)
+        )
         position -= lost[batch.envs]
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Difference the counts; the first capture has nothing to compare with and reads 0."""
         if not (self._differs and batch.is_measured):
             return values
-        now_s = batch.time_ns / NS_PER_S
+        now_s = batch.noise.xp.astype(batch.time_ns, np.float64) / NS_PER_S
         layout = self.truth_layout
         velocity = layout.view(values, 'velocity')
         if previous is None:

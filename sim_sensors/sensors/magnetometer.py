@@ -7,10 +7,11 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.interface import Batch, Sensor, SensorConfig, Topic, Vector3
+from sim_sensors.interface import Batch, Topic, Vector3
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import PerAxis
 from sim_sensors.sensors.common.native import LinearReader
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
@@ -20,8 +21,8 @@ TESLA_PER_GAUSS = 1e-4
 Matrix = tuple[float, float, float, float, float, float, float, float, float]
 
 
-class MagnetometerConfig(SensorConfig):
-    """A magnetometer; `noise`, `bias`, `random_walk` and `resolution` are in T."""
+class MagnetometerConfig(PhysicalConfig):
+    """A magnetometer; `noise`, `bias`, `random_walk`, `resolution`, `physics` are in T."""
 
     rate_hz: NonNegative = 50.0
     """Captures a second; 0 captures at every physics step."""
@@ -36,12 +37,13 @@ class MagnetometerConfig(SensorConfig):
     """Saturation at +-range, T; 0 is none."""
 
 
-class Magnetometer(Sensor[MagnetometerConfig]):
+class Magnetometer(PhysicalSensor[MagnetometerConfig]):
     """Magnetic field at the mount, in its own axes (REP 145)."""
 
     config_class = MagnetometerConfig
     topic = Topic('mag', 'sensor_msgs/msg/MagneticField')
     natives = ('magnetometer',)
+    on_tensors = True
 
     def __init__(self, name: str, config: MagnetometerConfig) -> None:
         super().__init__(name, config)
@@ -78,7 +80,7 @@ class Magnetometer(Sensor[MagnetometerConfig]):
         values[:] = values @ self._soft_iron.T + self._hard_iron
         batch.noise.apply_readout_errors(values, batch)
         if self.config.range_t > 0.0:
-            np.clip(values, -self.config.range_t, self.config.range_t, out=values)
+            batch.noise.xp.clip_in_place(values, -self.config.range_t, self.config.range_t)
 
     def bounds(self) -> tuple[float, float]:
         """Return the saturation limits, T."""

@@ -35,6 +35,7 @@ class Pose(Sensor[PoseConfig]):
     config_class = PoseConfig
     topic = Topic('odom', 'nav_msgs/msg/Odometry')
     natives = ('framepos', 'framequat', 'velocimeter', 'gyro')
+    on_tensors = True
 
     def __init__(self, name: str, config: PoseConfig) -> None:
         super().__init__(name, config)

@@ -11,11 +11,12 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.arrays import Floats
-from sim_sensors.interface import Batch, Sensor, SensorConfig, Topic
+from sim_sensors.interface import Batch, Topic
 from sim_sensors.interface.config import ranges_are_sane
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
@@ -23,8 +24,8 @@ RADIATION = {'ultrasound': 0, 'infrared': 1}
 GOLDEN_ANGLE_RAD = np.pi * (3.0 - np.sqrt(5.0))
 
 
-class RangeConfig(SensorConfig):
-    """A ranger that reports one distance."""
+class RangeConfig(PhysicalConfig):
+    """A ranger that reports one distance; `physics` is in m."""
 
     rate_hz: NonNegative = 20.0
     """Captures a second; 0 captures at every physics step."""
@@ -47,11 +48,12 @@ class RangeConfig(SensorConfig):
     _ranges = ranges_are_sane
 
 
-class Range(Sensor[RangeConfig]):
+class Range(PhysicalSensor[RangeConfig]):
     """Distance along +x of the mount to the nearest surface inside the cone, m."""
 
     config_class = RangeConfig
     topic = Topic('range', 'sensor_msgs/msg/Range')
+    on_tensors = True
 
     def __init__(self, name: str, config: RangeConfig) -> None:
         super().__init__(name, config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp
 from typing import Annotated
 
 import mujoco
@@ -10,11 +11,12 @@ from pydantic import Field
 
 from rig_common import msgs
 from rig_common.arrays import Floats
-from sim_sensors.interface import Batch, SensorConfig, Timeline, Topic
+from sim_sensors.interface import Batch, Timeline, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
+from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.sensors.common.taxels import TaxelReader, add_taxels
-from sim_sensors.timing.arrays import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout, arrays_holding
 from sim_sensors.timing.units import NonNegative
 
 SHEAR_TO_DEPTH = 3.0
@@ -25,8 +27,8 @@ AT_REST_M = 1e-8
 """Displacements smaller than this are none, m: an exponential would never end."""
 
 
-class TactileConfig(SensorConfig):
-    """An elastomer pad in the y-z plane of the mount, facing +x."""
+class TactileConfig(PhysicalConfig):
+    """An elastomer pad in the y-z plane of the mount, facing +x; `physics` is in m of depth."""
 
     rate_hz: NonNegative = 50.0
     """Captures a second; 0 captures at every physics step."""
@@ -54,7 +56,7 @@ class TactileConfig(SensorConfig):
     """Standard deviation of every displacement, m."""
 
 
-class Tactile(ResponseGrid[TactileConfig]):
+class Tactile(ResponseGrid[TactileConfig], PhysicalSensor[TactileConfig]):
     """Displacement of the surface at each taxel, m: depth and, with `shear`, along +y and +z.
 
     A row of the pipeline holds what the world does to the pad (how deep each taxel lies inside
@@ -63,6 +65,7 @@ class Tactile(ResponseGrid[TactileConfig]):
 
     config_class = TactileConfig
     topic = Topic('tactile/image_raw', 'sensor_msgs/msg/Image')
+    on_tensors = True
     imposed, shown = 'pressed', 'field'
 
     def __init__(self, name: str, config: TactileConfig) -> None:
@@ -70,6 +73,8 @@ class Tactile(ResponseGrid[TactileConfig]):
         shape = (config.rows, config.columns)
         channels = (3,) if config.shear else ()
         field = *shape, *channels
+        step = 3 if config.shear else 1
+        self.disturbed = slice(0, step * config.rows * config.columns, step)
         self.truth_layout = Layout({'pressed': field, 'field': field}, np.float32)
         """Depth m and sliding speeds m/s that the world imposes; displacements m."""
         self.returns = Layout({'data': field}, np.float32)
@@ -98,23 +103,23 @@ class Tactile(ResponseGrid[TactileConfig]):
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Press the elastomer in at once, drag it along, and let it recover where it is free."""
-        config = self.config
+        config, xp = self.config, batch.noise.xp
         pressed, field = (self._channels(values, name) for name in ('pressed', 'field'))
         before = self._channels(timeline.at(1), 'field')
-        before = np.where(timeline.filled[:, None, None, None], before, 0.0)
+        before = xp.where(timeline.filled[:, None, None, None], before, 0.0)
         if not pressed.any() and not before.any():
             field[...] = 0.0
             return
-        keep = np.float32(np.exp(-batch.dt_s / config.recovery_s) if config.recovery_s else 0.0)
-        before[np.abs(before) < AT_REST_M] = 0.0
-        touched, depth = pressed[..., 0], field[..., 0]
-        depth[...] = np.maximum(self._surface(touched), keep * before[..., 0])
-        np.minimum(depth, config.thickness_m, out=depth)
+        keep = exp(-batch.dt_s / config.recovery_s) if config.recovery_s else 0.0
+        before[abs(before) < AT_REST_M] = 0.0
+        touched, depth = xp.maximum(pressed[..., 0], 0.0), field[..., 0]
+        depth[...] = xp.maximum(self._surface(touched), keep * before[..., 0])
+        xp.clip_in_place(depth, 0.0, config.thickness_m)
         if config.shear:
             held = (touched > 0.0)[..., None]
             dragged = before[..., 1:] + batch.dt_s * pressed[..., 1:]
             field[..., 1:] = _within(
-                np.where(held, dragged, keep * before[..., 1:]),
+                xp.where(held, dragged, keep * before[..., 1:]),
                 SHEAR_TO_DEPTH * config.friction * depth,
             )
 
@@ -132,18 +137,20 @@ class Tactile(ResponseGrid[TactileConfig]):
         """
         if self.config.spread_m == 0.0 or not touched.any():
             return touched
+        xp = arrays_holding(touched)
         with np.errstate(divide='ignore'):
-            level = np.log(touched.astype(np.float64))
+            depth = -xp.log(xp.astype(touched, np.float64))
         for fall in self._fall:  # along columns, then, turned, along rows
-            slope = fall * np.arange(level.shape[-1])
-            right = np.maximum.accumulate(level + slope, axis=-1) - slope
-            left = np.maximum.accumulate((level - slope)[..., ::-1], axis=-1)[..., ::-1] + slope
-            level = np.maximum(left, right).swapaxes(1, 2)
-        return np.asarray(np.exp(level), np.float32)
+            slope = fall * xp.astype(xp.arange(depth.shape[-1]), np.float64)
+            right = xp.cumulative_min(depth - slope, axis=-1) + slope
+            left = xp.flip(xp.cumulative_min(xp.flip(depth + slope, -1), axis=-1), -1) - slope
+            depth = xp.minimum(left, right).swapaxes(1, 2)
+        return xp.astype(xp.exp(-depth), np.float32)
 
 
 def _within(vectors: Array, longest: Array) -> Array:
     """Return `vectors` [..., 2], those longer than `longest` [...] cut to it: they slip."""
-    length = np.linalg.norm(vectors, axis=-1)
-    share = np.divide(longest, length, out=np.ones_like(length), where=length > longest)
-    return np.asarray(vectors * share[..., None])
+    xp = arrays_holding(vectors)
+    length = xp.norm(vectors.reshape(-1, 2)).reshape(longest.shape)
+    share = xp.where(length > longest, longest / xp.maximum(length, 1e-30), 1.0)
+    return vectors * share[..., None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp
 from typing import Annotated
 
 import mujoco
@@ -16,7 +17,7 @@ from sim_sensors.interface.mounts import find_body
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.grids import ResponseGrid, grid_points
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.timing.arrays import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout, arrays_holding
 from sim_sensors.timing.units import NonNegative, Positive
 
 MEAN = Topic('temperature', 'sensor_msgs/msg/Temperature')
@@ -73,12 +74,13 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
 
     config_class = TemperatureGridConfig
     topic = Topic('temperature/image_raw', 'sensor_msgs/msg/Image')
+    on_tensors = True
     imposed, shown = 'exposed', 'reading'
 
     def __init__(self, name: str, config: TemperatureGridConfig) -> None:
         super().__init__(name, config)
         shape = (config.rows, config.columns)
-        self.disturbed = config.rows * config.columns  # what the cells are exposed to
+        self.disturbed = slice(config.rows * config.columns)  # what the cells are exposed to
         self.truth_layout = Layout({'exposed': shape, 'cell': shape, 'reading': shape}, np.float32)
         """Exposure, cell temperature and thermometer reading, degrees Celsius."""
         self.returns = Layout({'data': shape}, np.float32)
@@ -110,7 +112,7 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
 
     def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
         """Warm the cells by exposure and their neighbours, and the thermometers by the cells."""
-        config, layout = self.config, self.truth_layout
+        config, layout, xp = self.config, self.truth_layout, batch.noise.xp
         fresh = ~timeline.filled[:, None, None]
         before = timeline.at(1)
         exposed = layout.view(values, 'exposed')
@@ -122,9 +124,8 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
         )
         reading = layout.view(before, 'reading')
         reading = reading + float(follow) * (cell - reading)
-        ambient = np.float32(config.ambient_c)
-        layout.view(values, 'cell')[...] = np.where(fresh, ambient, cell)
-        layout.view(values, 'reading')[...] = np.where(fresh, ambient, reading)
+        layout.view(values, 'cell')[...] = xp.where(fresh, config.ambient_c, cell)
+        layout.view(values, 'reading')[...] = xp.where(fresh, config.ambient_c, reading)
 
     def _warmed(self, cell: Array, exposed: Array, dt_s: float) -> Array:
         """Return the cells after `dt_s`; explicit diffusion in steps short enough to be stable."""
@@ -136,11 +137,13 @@ class TemperatureGrid(ResponseGrid[TemperatureGridConfig], PhysicalSensor[Temper
         )
         steps = max(1, int(np.ceil(4.0 * dt_s * float(sum(weights)))))
         step_s = dt_s / steps
-        keep = np.float32(np.exp(-step_s / config.time_constant_s))
+        keep = exp(-step_s / config.time_constant_s)
+        xp = arrays_holding(cell)
         for _ in range(steps):
-            padded = np.pad(cell, ((0, 0), (1, 1), (1, 1)), mode='edge')
-            flow = weights[0] * (padded[:, 2:, 1:-1] + padded[:, :-2, 1:-1] - 2.0 * cell)
-            flow += weights[1] * (padded[:, 1:-1, 2:] + padded[:, 1:-1, :-2] - 2.0 * cell)
+            tall = xp.concat([cell[:, :1], cell, cell[:, -1:]], axis=1)
+            wide = xp.concat([cell[:, :, :1], cell, cell[:, :, -1:]], axis=2)
+            flow = weights[0] * (tall[:, 2:] + tall[:, :-2] - 2.0 * cell)
+            flow += weights[1] * (wide[:, :, 2:] + wide[:, :, :-2] - 2.0 * cell)
             cell = exposed + keep * (cell + step_s * flow - exposed)
         return cell
 

@@ -17,7 +17,7 @@ from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import LinearReader, add_joint_native
 from sim_sensors.sensors.common.rotations import yaw_quat
-from sim_sensors.timing.arrays import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout, arrays_holding
 from sim_sensors.timing.units import NonNegative, Positive, Probability
 
 TF = Topic('/tf', 'tf2_msgs/msg/TFMessage', is_global=True)
@@ -77,6 +77,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
     config_class = WheelOdometryConfig
     topic = Topic('odom', 'nav_msgs/msg/Odometry')
     stateful = True
+    on_tensors = True
 
     def __init__(self, name: str, config: WheelOdometryConfig) -> None:
         super().__init__(name, config)
@@ -151,11 +152,11 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     def integrate(self, values: Array, timeline: Timeline, tick_s: float) -> None:
         """Integrate the speed where there are no joints to do it."""
-        before = timeline.at(1)
-        speeds = np.concatenate([before[None, :, 2:], values[:, :, 2:]])
+        before, xp = timeline.at(1), arrays_holding(values)
+        speeds = xp.concat([before[None, :, 2:], values[:, :, 2:]])
         moved = tick_s * (0.5 * (speeds[:-1] + speeds[1:]))
-        moved[0] = np.where(timeline.filled[:, None], before[:, :2] + moved[0], values[0, :, :2])
-        np.cumsum(moved, axis=0, out=values[:, :, :2])
+        moved[0] = xp.where(timeline.filled[:, None], before[:, :2] + moved[0], values[0, :, :2])
+        values[:, :, :2] = xp.cumulative_sum(moved, axis=0)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply radius error and slip, what every sensor has, and count."""
@@ -168,8 +169,9 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         """Add the travel since the last capture to the last pose."""
         config, layout = self.config, self.return_layout
         track_m = self._track_m if batch.is_measured else config.track_m
-        now_s = batch.time_ns / NS_PER_S
-        out = layout.zeros(len(values))
+        xp = batch.noise.xp
+        now_s = xp.astype(batch.time_ns, np.float64) / NS_PER_S
+        out = layout.zeros(len(values), xp)
         pose, twist, covariance, travel = layout.unpack(out).values()
         travel[:] = values[:, :2]
         twist[:] = _over_ground(values[:, 2:], track_m)
@@ -177,16 +179,16 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             last, _, spread, last_travel = layout.unpack(previous).values()
             moved = travel - last_travel
             if batch.is_measured and config.slip_noise:
-                slipped = config.slip_noise * np.sqrt(np.abs(moved))
+                slipped = config.slip_noise * xp.sqrt(xp.abs(moved))
                 moved += slipped * batch.noise.normal('slip', batch, 2)
             step = _over_ground(moved, track_m)
             forward, _, turn = step.T
             heading = last[:, 2] + 0.5 * turn
-            along = np.cos(heading), np.sin(heading)
-            chord = forward * np.sinc(0.5 * turn / np.pi)
-            pose[:] = last + np.stack([chord * along[0], chord * along[1], turn], -1)
+            along = xp.cos(heading), xp.sin(heading)
+            chord = forward * xp.sinc(0.5 * turn / np.pi)
+            pose[:] = last + xp.stack([chord * along[0], chord * along[1], turn], -1)
             if config.slip_noise or spread.any():  # else it stays 0
-                variance = config.slip_noise**2 * np.abs(moved)
+                variance = config.slip_noise**2 * xp.abs(moved)
                 covariance[:] = _grown(spread, forward, along, variance, track_m)
             if batch.is_measured:
                 twist[:] = step / (now_s - batch.state['time_s'][batch.envs])[:, None]
@@ -246,7 +248,8 @@ def _spatial(planar: Array) -> Array:
 def _over_ground(sides: Array, track_m: float) -> Array:
     """Return (forward, 0, turn) [n, 3] of the travel or speed [n, 2] of both sides."""
     left, right = sides.T
-    return np.stack([0.5 * (left + right), np.zeros(len(sides)), (right - left) / track_m], -1)
+    xp = arrays_holding(sides)
+    return xp.stack([0.5 * (left + right), xp.zeros(len(sides)), (right - left) / track_m], -1)
 
 
 def _grown(
@@ -257,13 +260,13 @@ def _grown(
     `along` is cosine and sine of the heading half way, `variance` m^2 [n, 2] that of both sides'
     travel.
     """
-    cosine, sine = along
+    (cosine, sine), xp = along, arrays_holding(covariance)
     # how x, y, yaw move with an error of the heading before, and with one of either side's travel
-    turn = np.stack([-forward * sine, forward * cosine, np.zeros(len(forward))], -1)
+    turn = xp.stack([-forward * sine, forward * cosine, xp.zeros(len(forward))], -1)
     bend = 0.5 * forward / track_m
-    per_side = np.full(len(bend), 1.0 / track_m)
-    left = np.stack([0.5 * cosine + bend * sine, 0.5 * sine - bend * cosine, -per_side], -1)
-    right = np.stack([0.5 * cosine - bend * sine, 0.5 * sine + bend * cosine, per_side], -1)
+    per_side = xp.full(len(bend), 1.0 / track_m, np.float64)
+    left = xp.stack([0.5 * cosine + bend * sine, 0.5 * sine - bend * cosine, -per_side], -1)
+    right = xp.stack([0.5 * cosine - bend * sine, 0.5 * sine + bend * cosine, per_side], -1)
     yaw = covariance[:, :, 2]
 
     def outer(one: Array, other: Array) -> Array:

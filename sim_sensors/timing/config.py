@@ -106,7 +106,7 @@ class TimingConfig(Strict):
     rate_hz: NonNegative = 0.0
     """Captures a second; 0 captures at every physics step."""
     delay_range_s: Span = (0.0, 0.0)
-    """Latency (min, max), s, drawn once per environment; equal values fix it."""
+    """Latency (min, max), s, drawn once per environment; equal values fix it, null is none."""
     jitter_s: Latency = 0.0
     """Further latency, uniform in [0, jitter_s), s, drawn per sample; at most the least delay."""
     latency: Annotated[LatencyConfig, AfterValidator(_is_reachable)] = LatencyConfig()

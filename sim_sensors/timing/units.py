@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from rig_common.paramfile.events import NULL
+
 NonNegative = Annotated[float, Field(ge=0.0)]
 Positive = Annotated[float, Field(gt=0.0)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -27,10 +29,10 @@ def rising(limits: tuple[float, float]) -> tuple[float, float]:
 
 
 def _zero_if_none(value: object) -> object:
-    return (0.0, 0.0) if value is None else value
+    return (0.0, 0.0) if value is None or (isinstance(value, str) and value in NULL) else value
 
 
 Limits = Annotated[tuple[float, float], AfterValidator(rising)]
 """The least and the largest of something."""
 Span = Annotated[tuple[Latency, Latency], BeforeValidator(_zero_if_none), AfterValidator(rising)]
-"""Least and largest latency, s; None is none."""
+"""Least and largest latency, s; null is none."""

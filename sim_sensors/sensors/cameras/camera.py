@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from rig_common import msgs
 from rig_common.validation import Strict
-from sim_sensors.interface import Batch, Sample, Topic
+from sim_sensors.interface import Batch, Sample, Topic, clip_to
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, ImageReader
 from sim_sensors.sensors.cameras.optics import Lens, LensModel, Pinhole
@@ -82,6 +82,7 @@ class Camera(Imager[CameraConfig]):
     """A picture [height, width, channels] of bytes, and its camera info."""
 
     config_class = CameraConfig
+    on_tensors = True
     topic = Topic('image_raw', 'sensor_msgs/msg/Image')
     info = Topic('camera_info', 'sensor_msgs/msg/CameraInfo')
 
@@ -119,15 +120,15 @@ class Camera(Imager[CameraConfig]):
         """Darken the corners, add photon and readout noise, then what every sensor may add."""
         config = self.config
         if self._shading is not None or config.shot_noise or config.read_noise:
-            light = values.astype(np.float32)
+            xp = batch.noise.xp
+            light = xp.astype(values, np.float32)
             if self._shading is not None:
                 light *= self._shading
             if config.shot_noise or config.read_noise:
                 variance = light * (config.shot_noise**2 / FULL_SCALE)
                 variance += config.read_noise**2
-                light += np.sqrt(variance) * batch.noise.normal('pixels', batch, light.shape[1])
-            np.rint(light, out=light)
-            np.copyto(values, np.clip(light, 0.0, FULL_SCALE), casting='unsafe')
+                light += xp.sqrt(variance) * batch.noise.normal('pixels', batch, light.shape[1])
+            clip_to(values, light)
         batch.noise.apply_readout_errors(values, batch)
 
     def _falloff(self) -> Array:

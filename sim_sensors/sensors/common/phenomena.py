@@ -42,13 +42,13 @@ class PhysicalConfig(SensorConfig):
     """Disturbances of the sensed quantity."""
 
 
-PhysicalT = TypeVar('PhysicalT', bound=PhysicalConfig)
+PhysicalT = TypeVar('PhysicalT', bound=PhysicalConfig, covariant=True)
 
 
 class PhysicalSensor(Sensor[PhysicalT]):
-    """Disturbs the first `disturbed` columns of its truth, all if None, as `physics` says."""
+    """Disturbs the columns `disturbed` of its truth as `physics` says."""
 
-    disturbed: int | None = None
+    disturbed = slice(None)
 
     def __init__(self, name: str, config: PhysicalT) -> None:
         super().__init__(name, config)
@@ -57,7 +57,7 @@ class PhysicalSensor(Sensor[PhysicalT]):
     def physics_imperfections(self, values: Array, batch: Batch) -> None:
         """Add fluctuations and drift, by truth tick."""
         physics, xp = self.config.physics, batch.noise.xp
-        part = values[:, : self.disturbed]
+        part = values[:, self.disturbed]
         width = part.shape[1]
         added: Array = xp.zeros(part.shape)
         if physics.turbulence or physics.turbulence_intensity:
@@ -73,4 +73,4 @@ class PhysicalSensor(Sensor[PhysicalT]):
 
     def magnitude(self, values: Array, xp: Arrays) -> Array:
         """Return what `turbulence_intensity` is a fraction of: [n, width], or [n, 1] for all."""
-        return xp.abs(values)
+        return xp.where(xp.isfinite(values), xp.abs(values), 0.0)

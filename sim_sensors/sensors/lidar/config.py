@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from rig_common.validation import Strict
-from sim_sensors.interface import SensorConfig
 from sim_sensors.interface.config import ranges_are_sane
 from sim_sensors.raycast.patterns import ELEVATION_TABLES_DEG
+from sim_sensors.sensors.common.phenomena import PhysicalConfig
 from sim_sensors.timing.units import Fraction, NonNegative, Positive
 
 
@@ -52,8 +52,8 @@ class OpticsConfig(Strict):
     """Beyond this the intensity falls with range squared, m; 0 keeps it free of range."""
 
 
-class LidarConfig(SensorConfig):
-    """Keys that all LiDARs share."""
+class LidarConfig(PhysicalConfig):
+    """Keys that all LiDARs share; `physics` is in m of range."""
 
     rate_hz: Positive = 10.0
     """Scans a second."""

@@ -9,7 +9,7 @@ from rig_common.arrays import Flags, Floats32
 from sim_sensors.interface import Batch
 from sim_sensors.raycast.shape_exceptions import flex_id, flex_material
 from sim_sensors.sensors.lidar.config import BeamConfig, LidarConfig, OpticsConfig
-from sim_sensors.timing.arrays import Array
+from sim_sensors.timing.arrays import Array, arrays_holding
 
 TUPLE_NAME = 'reflectivity'
 """Name of the model's custom tuple of materials and geoms with their reflectivity."""
@@ -126,13 +126,14 @@ def extra_deviation(ranges: Floats32, signal: Floats32, config: LidarConfig) -> 
     exponent = optics.weak_signal_noise if config.noise or config.noise_per_m else 0.0
     if not exponent and not config.noise_per_m:
         return None
-    finite = np.where(np.isfinite(ranges), ranges, 0.0)
+    xp = arrays_holding(ranges)
+    finite = xp.where(xp.isfinite(ranges), ranges, 0.0)
     deviation = config.noise + config.noise_per_m * finite
     if exponent:
-        weak = optics.reference_signal / np.maximum(signal, LEAST_SIGNAL)
-        deviation *= np.power(np.maximum(weak, 1.0), np.float32(exponent))
-    extra = np.square(deviation) - np.float32(config.noise) ** 2
-    return np.asarray(np.sqrt(np.maximum(extra, 0.0)))
+        weak = optics.reference_signal / xp.maximum(signal, LEAST_SIGNAL)
+        deviation *= xp.pow(xp.maximum(weak, 1.0), exponent)
+    extra = deviation * deviation - float(np.float32(config.noise) ** 2)
+    return xp.sqrt(xp.maximum(extra, 0.0))
 
 
 def lost_returns(
@@ -141,22 +142,22 @@ def lost_returns(
     """Return [m, n] True where a return is too weak to be seen, or is lost anyway."""
     if not config.dark_range_m and not config.dropout_probability:
         return None
-    kept = np.float32(1.0 - config.dropout_probability)
-    chance: Array = np.full(ranges.shape, kept)
+    xp, kept = batch.noise.xp, float(np.float32(1.0 - config.dropout_probability))
+    chance: Array | float = kept
     if config.dark_range_m:
         with np.errstate(divide='ignore', over='ignore', invalid='ignore'):
-            needed = DARK_TARGET * np.square(ranges / config.dark_range_m)
-            chance = kept / (1.0 + np.power(needed / signal, config.dropout_slope))
+            needed = DARK_TARGET * (ranges / config.dark_range_m) ** 2
+            chance = kept / (1.0 + xp.pow(needed / signal, config.dropout_slope))
     drawn = batch.noise.uniform('dropout', batch, ranges.shape[1])
-    return np.asarray(~(drawn < chance))
+    return ~(drawn < chance)
 
 
 def intensity(ranges: Floats32, signal: Floats32, config: OpticsConfig) -> Floats32:
     """Return what a sensor reports as intensity, [m, n]; 0 without a return."""
-    strength = signal * config.intensity_scale
+    strength, xp = signal * config.intensity_scale, arrays_holding(ranges)
     if config.intensity_range_m:
         with np.errstate(invalid='ignore'):
-            far = config.intensity_range_m / np.maximum(np.abs(ranges), config.intensity_range_m)
-            strength *= np.square(far)
-    strength[~np.isfinite(ranges)] = 0.0
+            far = config.intensity_range_m / xp.maximum(xp.abs(ranges), config.intensity_range_m)
+            strength *= far * far
+    strength[~xp.isfinite(ranges)] = 0.0
     return strength

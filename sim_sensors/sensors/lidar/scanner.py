@@ -12,14 +12,15 @@ from rig_common import msgs
 from rig_common.arrays import Flags
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S, seconds_to_ns
-from sim_sensors.interface import Batch, Sensor
+from sim_sensors.interface import Batch
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast import patterns
+from sim_sensors.sensors.common.phenomena import PhysicalSensor
 from sim_sensors.sensors.lidar import optics as optics
 from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.ray_reader import SweepReader
-from sim_sensors.timing.arrays import Array, Layout
+from sim_sensors.timing.arrays import Array, Layout, arrays_holding
 
 HEAVY_RAYS = 8192
 """Rays a scan from which casting is worth a thread of its own over ROS."""
@@ -31,8 +32,10 @@ MOST_GEOMS = 2**24 - 1
 LidarT = TypeVar('LidarT', bound=LidarConfig, covariant=True)
 
 
-class Lidar(Sensor[LidarT]):
+class Lidar(PhysicalSensor[LidarT]):
     """What all LiDARs do with ranges [n] and signals [n]; rays stand in order of firing."""
+
+    on_tensors = True
 
     def __init__(self, name: str, config: LidarT) -> None:
         super().__init__(name, config)
@@ -49,6 +52,7 @@ class Lidar(Sensor[LidarT]):
         ]
         self.truth_layout = Layout(dict.fromkeys(names, (count,)), np.float32)
         """True ranges, m (+inf: nothing there), and signals 0..1; wide beams have echoes too."""
+        self.disturbed = self.truth_layout.slices['echo' if config.beam.rays > 1 else 'ranges']
         extra = {'geoms': (count,), 'normals': (count, 3)}
         self.returns = Layout(
             {
@@ -153,8 +157,8 @@ class Lidar(Sensor[LidarT]):
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Name what is too close and too far, and turn signals into intensities."""
-        config, fields = self.config, self.truth_layout.unpack(values)
-        out = self.return_layout.empty(len(values))
+        config, fields, xp = self.config, self.truth_layout.unpack(values), arrays_holding(values)
+        out = self.return_layout.empty(len(values), xp)
         ranges = self.return_layout.view(out, 'ranges')
         ranges[:] = fields['ranges']
         ranges[ranges > config.max_range_m] = np.inf
@@ -165,25 +169,22 @@ class Lidar(Sensor[LidarT]):
             else 0.0
         )
         if config.fields:
-            self._write_surfaces(out, fields, np.isfinite(ranges))
+            self._write_surfaces(out, fields, xp.isfinite(ranges))
         if config.no_hit != 'inf':
-            np.minimum(
-                ranges,
-                _below(config.max_range_m),
-                out=ranges,
-                where=np.isfinite(ranges),
-            )
+            highest = _below(config.max_range_m)
+            ranges[xp.isfinite(ranges) & (ranges > highest)] = highest
             ranges[ranges == np.inf] = self._no_return
             ranges[ranges == -np.inf] = self._too_close
         return out
 
     def _write_surfaces(self, out: Array, fields: Mapping[str, Array], is_hit: Flags) -> None:
         """Write what the rays met, where they have a return."""
+        xp = arrays_holding(out)
         if 'geoms' in self.config.fields:
-            self.return_layout.view(out, 'geoms')[:] = np.where(is_hit, fields['geoms'], -1.0)
+            self.return_layout.view(out, 'geoms')[:] = xp.where(is_hit, fields['geoms'], -1.0)
         if 'normals' in self.config.fields:
-            normals = np.stack([fields[name] for name in NORMAL], axis=-1)
-            self.return_layout.view(out, 'normals')[:] = np.where(is_hit[..., None], normals, 0.0)
+            normals = xp.stack([fields[name] for name in NORMAL], -1)
+            self.return_layout.view(out, 'normals')[:] = xp.where(is_hit[..., None], normals, 0.0)
 
     def _rep117(self, ranges: Array) -> Array:
         """Return ranges as messages say them: +inf for no return, -inf for too close."""
@@ -244,7 +245,8 @@ class Lidar(Sensor[LidarT]):
 
     def observation(self, values: Array) -> Array:
         """Return ranges and what `fields` lists."""
-        return np.asarray(values[..., self._observed])
+        observed: Array = values[..., self._observed]
+        return observed
 
     def metadata(self) -> dict[str, object]:
         """Return plain facts, with those of the scan."""

@@ -39,13 +39,15 @@ class Layout:
         part = array[..., self.slices[name]]
         return part if len(shape) == 1 else part.reshape(array.shape[:-1] + shape)
 
-    def empty(self, rows: int) -> Array:
-        """Return an uninitialised array `[rows, width]`."""
-        return np.empty((rows, self.width), self.dtype)
+    def empty(self, rows: int, xp: Any = np) -> Array:
+        """Return an uninitialised array `[rows, width]`, of NumPy or of `xp`."""
+        made: Array = xp.empty((rows, self.width), self.dtype)
+        return made
 
-    def zeros(self, rows: int) -> Array:
-        """Return a zeroed array `[rows, width]`."""
-        return np.zeros((rows, self.width), self.dtype)
+    def zeros(self, rows: int, xp: Any = np) -> Array:
+        """Return a zeroed array `[rows, width]`, of NumPy or of `xp`."""
+        made: Array = xp.zeros((rows, self.width), self.dtype)
+        return made
 
     def pack(self, **values: Any) -> Array:
         """Return one row `[width]` from its fields, each broadcast to its shape."""

@@ -48,12 +48,14 @@ class Arrays:
     divmod: Callable[[Array, int], tuple[Array, Array]]
     concat: Function
     flip: Function
+    stack: Function
     where: Function
     minimum: Function
     maximum: Function
     """Of an array and another or a number, in this order."""
     clip: Function
     abs: Function
+    isfinite: Function
     sign: Function
     floor: Function
     round: Function
@@ -63,6 +65,7 @@ class Arrays:
     """`(values, low, high)`."""
     exp: Function
     expm1: Function
+    pow: Function
     log: Function
     sqrt: Function
     sin: Function
@@ -123,6 +126,6 @@ class Movable:
         for name, value in vars(self).items():
             if isinstance(value, Movable):
                 setattr(moved, name, value.on(xp))
-            elif isinstance(value, np.ndarray):
+            elif isinstance(value, np.ndarray) and value.dtype.names is None:  # no message's
                 setattr(moved, name, xp.asarray(value))
         return moved

@@ -81,6 +81,12 @@ REFUSED = {
 }
 
 
+def test_a_delay_may_be_null_as_ros_reads_it() -> None:
+    assert parse('a: {delay_range_s: null, b.delay_range_s: ~}').values == {
+        'a': {'delay_range_s': 'null', 'b': {'delay_range_s': '~'}}
+    }
+
+
 @pytest.mark.parametrize('case', REFUSED)
 def test_refusals_name_file_line_and_key(case: str) -> None:
     body, line, sentence = REFUSED[case]

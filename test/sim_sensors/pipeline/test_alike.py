@@ -70,6 +70,7 @@ def test_together_is_the_same_as_apart(kind: str, odd: int, keys: dict[str, Any]
                 rig.reset([1])
             alone = rig.read(f'{kind}_3', [2, 0])
             whole = rig.read_sensors(kind)
+            assert np.array_equal(rig.read_sensors()[kind].values, whole.values)
             assert np.array_equal(whole.values[[2, 0], 3], alone.values)
             readings.append((*whole, *alone, *rig.read_ground_truth(f'{kind}_1')))
         assert all(np.array_equal(ours, theirs) for ours, theirs in zip(*readings, strict=True))

@@ -137,6 +137,17 @@ def test_state_of_the_branches_is_apart_and_zeroed_on_reset() -> None:
     assert pipeline.read_ground_truth().values[:, 0].tolist() == [4.0, 2.0]
 
 
+def test_a_sensor_may_make_what_is_sensed_in_one_pass() -> None:
+    class Fused(Plain):
+        def sense(self, truth: Array, batch: Batch) -> Array:
+            return 2.0 * truth
+
+    pipeline = make(2, Fused)
+    pipeline.tick(None, 0, np.ones((2, 2)))
+    assert pipeline.read(0).values.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert pipeline.read_ground_truth().values.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
 # ---- laziness --------------------------------------------------------------------------------
 
 

@@ -106,9 +106,49 @@ def test_a_thermometer_follows_disturbed_exposure_slowly() -> None:
     assert 0.1 < measured[300:].std() < 1.5
 
 
+DISTURBED: dict[str, tuple[str, int, dict[str, Any]]] = {
+    'imu': ('linear_acceleration', 3, {}),
+    'magnetometer': ('magnetic_field', 3, {}),
+    'barometer': ('fluid_pressure', 1, {}),
+    'range': ('range', 1, {'noise': 0.0}),
+    'force_torque': ('force', 3, {'noise': 0.0, 'torque_noise_nm': 0.0}),
+    'contact_force': ('force', 3, {'noise': 0.0, 'torque_noise_nm': 0.0}),
+    'tactile': ('data', 12, {'rows': 3, 'columns': 4, 'shear': False, 'recovery_s': 0.0}),
+    'lidar2d': ('ranges', 9, {'num_rays': 9, 'noise': 0.0, 'motion_distortion': False}),
+    'lidar3d': ('ranges', 32, {'columns': 2, 'noise': 0.0, 'motion_distortion': False}),
+}
+"""Type -> the field that is disturbed, its width, and what makes the rest exact."""
+
+
+@pytest.mark.parametrize('kind', DISTURBED)
+def test_what_is_sensed_is_disturbed_and_nothing_else(kind: str) -> None:
+    field, width, keys = DISTURBED[kind]
+    value = {'barometer': 1e5, 'tactile': 1e-3}.get(kind, 2.0)
+    if kind == 'tactile':
+        keys = {**keys, 'noise': 0.0, 'truth_rate_hz': 0.0, 'spread_m': 0.0}
+    physics = {'turbulence': 0.1 * value, 'turbulence_time_s': 0.05}
+    sensor = make(kind, rate_hz=50.0, physics=physics, **keys)
+    measured, true = series(sensor, value, 200, 20)
+    layout = sensor.return_layout
+    off = layout.view(measured - true, field).reshape(200, 20, -1)
+    assert off.shape[-1] == width
+    assert off.std(axis=(0, 1)) == pytest.approx(np.full(width, 0.1 * value), rel=0.3)
+    assert off.mean() == pytest.approx(0.0, abs=0.02 * value)
+    for other in set(layout.shapes) - {field, 'intensities'}:
+        assert not layout.view(measured - true, other).any()
+
+
+@pytest.mark.parametrize('kind', ['range', 'lidar2d'])
+def test_where_nothing_is_sensed_nothing_is_disturbed(kind: str) -> None:
+    physics = {'turbulence_intensity': 0.1, 'drift': 0.1}
+    sensor = make(kind, rate_hz=50.0, physics=physics, **DISTURBED[kind][2])
+    measured, _ = series(sensor, np.inf, 20, 2)
+    assert np.isposinf(measured[..., 0]).all()
+
+
 def test_other_sensors_have_no_physics_and_say_so() -> None:
     with pytest.raises(ValueError, match='physics'):
-        make('imu', physics={'drift': 1.0})
+        make('pose', physics={'drift': 1.0})
     first = make('wind', wind_m_s=(1.0, 0.0, 0.0))
     second = sensor_class('wind')('t', type(first.config)(type='wind', wind_m_s=(2.0, 0, 0)))
     with pytest.raises(RigError, match='another anemometer'):
