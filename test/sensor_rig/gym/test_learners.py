@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from rig_common.errors import RigError
 from sensor_rig.gym import RigVectorEnv
 from sensor_rig.gym.adapters import to_rsl_rl, to_sb3
+
+pytest.importorskip('gymnasium', reason='gymnasium is not installed')
+
+from gymnasium.vector import AutoresetMode
 
 RIG: dict[str, Any] = {
     'seed': 1,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import gymnasium
 import mujoco
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from sensor_rig.gym import SenseWrapper
+
+pytest.importorskip('gymnasium', reason='gymnasium is not installed')
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

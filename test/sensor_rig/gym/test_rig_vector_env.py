@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.vector import AutoresetMode
 
 from rig_common.errors import RigError
 from sensor_rig.gym import RigVectorEnv
+
+pytest.importorskip('gymnasium', reason='gymnasium is not installed')
+
+from gymnasium.vector import AutoresetMode
 
 RIG: dict[str, Any] = {
     'seed': 1,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from rig_common.errors import RigError
 from sensor_rig.gym import SenseWrapper
 from sim_sensors.world.foreign.attached_world import AttachedWorld
+
+pytest.importorskip('gymnasium', reason='gymnasium is not installed')
+
+import gymnasium
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 pytest.importorskip('imageio', reason="Gymnasium's MuJoCo environments need imageio")
 

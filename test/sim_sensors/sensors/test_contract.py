@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 from support.all_sensors import DRAWN, EVERY, EXACT, KINDS, SCENE, entry
@@ -41,6 +40,7 @@ def test_metadata_are_plain_facts(kind: str) -> None:
 
 @pytest.mark.parametrize('kind', KINDS)
 def test_measurements_lie_in_the_observation_space(tmp_path: Path, kind: str) -> None:
+    gymnasium = pytest.importorskip('gymnasium', reason='gymnasium is not installed')
     exact = EXACT.get(kind, {}) if kind == 'depth_camera' else {}  # a hole (NaN) is in no space
     done = run(tmp_path, SCENE, {'s': entry(kind, **exact)}, 0.2, keyframe='turning')
     sensor = done.sensors['s']

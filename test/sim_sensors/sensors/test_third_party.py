@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import mujoco
 import numpy as np
 import pytest
 from support.rendering import needs_renderer
 from support.sensor_run import run
+
+pytest.importorskip('gymnasium', reason='gymnasium is not installed')
+
+import gymnasium
 
 ASSETS = Path(gymnasium.__file__).parent / 'envs' / 'mujoco' / 'assets'
 ROBOTS = {

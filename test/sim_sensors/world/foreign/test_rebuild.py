@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import gymnasium
 import mujoco
 import numpy as np
 import pytest
 from support.places import ROOT
+
+pytest.importorskip('gymnasium', reason='gymnasium is not installed')
+
+import gymnasium
 
 from rig_common.errors import RigError
 from sim_sensors.world.foreign.constants import Constants
