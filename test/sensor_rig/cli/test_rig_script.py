@@ -201,10 +201,11 @@ def test_an_extra_is_added_in_place_and_what_the_user_installed_survives(
     assert not folder.exists(), 'nothing runs from the old one'
 
 
-def test_setup_takes_extras_that_exist(ready: Path) -> None:
-    wrong = run(ready, 'setup', 'swep')
+def test_setup_takes_extras_that_exist(ready: Path, root: Path) -> None:
+    wrong = run(root / 'rig', 'setup', 'swep')
     assert wrong.returncode == 2
-    assert wrong.stderr.startswith('error: setup takes --all, or some of test, bench, docs')
+    assert "FOR is 'swep'; it should be one of test, bench, docs" in wrong.stderr
+    assert 'Install now what commands need' in run(root / 'rig', 'setup', '--help').stdout
     assert run(ready, 'setup', '--all').returncode == 0
     assert 'everything that was asked for is in' in run(ready, 'setup', '--all').stderr
 
