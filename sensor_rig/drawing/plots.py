@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from sensor_rig.drawing import svg
+
 NUM_COLOURS = 8
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 14.0, 10.0, 38.0
 LETTER = 6.6
@@ -143,11 +145,7 @@ class Plot:
 
     def svg(self, title: str) -> str:
         """Return the plot; `title` is what a screen reader says."""
-        head = (
-            f'<svg viewBox="0 0 {self.width:g} {self.height:g}" role="img" '
-            f'aria-label="{escape(title, quote=True)}">'
-        )
-        return ''.join([head, *self._axes(), *self._shapes, '</svg>'])
+        return svg.document(self.width, self.height, [*self._axes(), *self._shapes], title)
 
     def _clip(self, y: float) -> float:
         return self.y(min(max(y, self.ylim[0]), self.ylim[1]))
@@ -162,35 +160,28 @@ class Plot:
         for tick in xticks:
             at = self.x(tick)
             yield f'<path class="grid" d="M{at:.1f} {y0}V{y1}"/>'
-            yield (
-                f'<text class="text" x="{at:.1f}" y="{y0 + 14}" text-anchor="middle">'
-                f'{tick_label(tick, xticks)}</text>'
-            )
+            yield label(at, y0 + 14, tick_label(tick, xticks), 'middle')
         numbers = nice_ticks(*self.ylim, wanted=4)
         labelled = (
             self.yticks
             if self.yticks is not None
             else [(tick, tick_label(tick, numbers)) for tick in numbers]
         )
-        for value, label in labelled:
+        for value, name in labelled:
             at = self.y(value)
             if self.yticks is None:
                 yield f'<path class="grid" d="M{x0} {at:.1f}H{x1}"/>'
-            yield (
-                f'<text class="text" x="{x0 - 6}" y="{at + 4:.1f}" text-anchor="end">'
-                f'{escape(label)}</text>'
-            )
+            yield label(x0 - 6, at + 4, name, 'end')
         yield f'<path class="axis" d="M{x0} {y1}V{y0}H{x1}"/>'
         xlabel, ylabel = self._labels
-        yield (
-            f'<text class="text" x="{(x0 + x1) / 2:.0f}" y="{self.height - 6}" '
-            f'text-anchor="middle">{escape(xlabel)}</text>'
-        )
-        middle = (y0 + y1) / 2
-        yield (
-            f'<text class="text" transform="translate(13 {middle:.0f}) rotate(-90)" '
-            f'text-anchor="middle">{escape(ylabel)}</text>'
-        )
+        yield label((x0 + x1) / 2, self.height - 6, xlabel, 'middle')
+        turned = f' transform="translate(13 {(y0 + y1) / 2:.0f}) rotate(-90)"'
+        yield label(0.0, 0.0, ylabel, 'middle', turned)
+
+
+def label(x: float, y: float, words: str, anchor: str, more: str = '') -> str:
+    """Return text in the colour of axes."""
+    return svg.text(x, y, words, f' class="text" text-anchor="{anchor}"{more}')
 
 
 def lanes(names: Sequence[str], xlim: tuple[float, float], xlabel: str = 'time (s)') -> Plot:

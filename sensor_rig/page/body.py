@@ -8,10 +8,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from sensor_rig.drawing import svg
 from sensor_rig.drawing.plots import nice_ticks
-from sensor_rig.page import svg
+from sensor_rig.page import parts
 from sensor_rig.page.history import Occurrence
-from sensor_rig.page.svg import BUNDLE, CAPTURE, INK, TimeAxis
+from sensor_rig.page.parts import (
+    BOLD,
+    BUNDLE,
+    CAPTURE,
+    INK,
+    SOFT,
+    TO_THE_LEFT,
+    TimeAxis,
+)
 
 SPAN_S = 5.0
 SPACING_S = 0.04
@@ -62,17 +71,17 @@ class Body:
 
 def joints(traces: Mapping[str, Trace], now_s: float) -> str:
     """Draw a small plot for every joint, two in a row."""
-    parts = [
-        svg.text(2, 14, 'Joints', bold=True),
-        svg.legend([('measured', CAPTURE), ('truth', BUNDLE)], 62, 14),
-        svg.text(svg.WIDTH - svg.RIGHT, 14, f'last {SPAN_S:.0f} s', anchor='end', soft=True),
+    drawn = [
+        svg.text(2, 14, 'Joints', BOLD),
+        parts.legend([('measured', CAPTURE), ('truth', BUNDLE)], 62, 14),
+        svg.text(parts.WIDTH - parts.RIGHT, 14, f'last {SPAN_S:.0f} s', TO_THE_LEFT + SOFT),
     ]
-    width = (svg.WIDTH - svg.RIGHT - 8) / 2
+    width = (parts.WIDTH - parts.RIGHT - 8) / 2
     for index, (name, trace) in enumerate(traces.items()):
         left = 2 + (index % 2) * (width + 8)
-        parts.append(_joint(name, trace, now_s, (left, width), 22 + CELL_HEIGHT * (index // 2)))
+        drawn.append(_joint(name, trace, now_s, (left, width), 22 + CELL_HEIGHT * (index // 2)))
     rows = -(-len(traces) // 2)
-    return svg.document(24 + CELL_HEIGHT * rows, parts, 'joints')
+    return parts.document(24 + CELL_HEIGHT * rows, drawn, 'joints')
 
 
 def _joint(name: str, trace: Trace, now_s: float, place: tuple[float, float], top: float) -> str:
@@ -80,7 +89,7 @@ def _joint(name: str, trace: Trace, now_s: float, place: tuple[float, float], to
     high, low = top + 16, top + CELL_HEIGHT - 4
     values = [value for line in (trace.measured, trace.true) for _, value in line]
     if not values:
-        return svg.text(left, top + 12, svg.shortened(name), soft=True)
+        return svg.text(left, top + 12, parts.shortened(name), SOFT)
     middle = (max(values) + min(values)) / 2
     reach = max((max(values) - min(values)) / 2, LEAST_REACH) * 1.1
 
@@ -91,7 +100,7 @@ def _joint(name: str, trace: Trace, now_s: float, place: tuple[float, float], to
         )
 
     lines = [
-        svg.polyline((at(*point) for point in line if now_s - point[0] <= SPAN_S), colour, thick)
+        parts.line((at(*point) for point in line if now_s - point[0] <= SPAN_S), colour, thick)
         for line, colour, thick in ((trace.true, BUNDLE, 3.0), (trace.measured, CAPTURE, 1.4))
         if line
     ]
@@ -99,8 +108,8 @@ def _joint(name: str, trace: Trace, now_s: float, place: tuple[float, float], to
     return (
         f'<rect x="{left:.1f}" y="{high:.1f}" width="{width:.1f}" height="{low - high:.1f}" '
         f'fill="{INK}" fill-opacity="0.03"/>'
-        + svg.text(left, top + 12, svg.shortened(name))
-        + svg.text(left + width, top + 12, f'{last:+.3f}', anchor='end', soft=True)
+        + svg.text(left, top + 12, parts.shortened(name))
+        + svg.text(left + width, top + 12, f'{last:+.3f}', TO_THE_LEFT + SOFT)
         + ''.join(lines)
     )
 
@@ -108,17 +117,17 @@ def _joint(name: str, trace: Trace, now_s: float, place: tuple[float, float], to
 def contacts(body: Body, now_s: float, events: Iterable[Occurrence] = ()) -> str:
     """Draw a lane for every contact sensor: closed or open, or how hard it is pressed."""
     names = list(body.contacts)
-    axis = TimeAxis(svg.label_width(names), now_s, SPAN_S)
+    axis = TimeAxis(parts.label_width(names), now_s, SPAN_S)
     height = 24 + LANE_HEIGHT * len(names)
-    parts = [
-        svg.text(2, 14, 'Contacts', bold=True),
-        svg.legend([('measured', CAPTURE), ('true force', BUNDLE)], 72, 14),
-        svg.text(axis.right, 14, f'last {SPAN_S:.0f} s', anchor='end', soft=True),
+    drawn = [
+        svg.text(2, 14, 'Contacts', BOLD),
+        parts.legend([('measured', CAPTURE), ('true force', BUNDLE)], 72, 14),
+        svg.text(axis.right, 14, f'last {SPAN_S:.0f} s', TO_THE_LEFT + SOFT),
     ]
     for index, name in enumerate(names):
-        parts.append(_contact(name, body, axis, 24 + LANE_HEIGHT * index))
-    parts.append(svg.event_marks(events, axis, 20, height))
-    return svg.document(height + 2, parts, 'contacts')
+        drawn.append(_contact(name, body, axis, 24 + LANE_HEIGHT * index))
+    drawn.append(parts.event_marks(events, axis, 20, height))
+    return parts.document(height + 2, drawn, 'contacts')
 
 
 def _contact(name: str, body: Body, axis: TimeAxis, top: float) -> str:
@@ -133,18 +142,18 @@ def _contact(name: str, body: Body, axis: TimeAxis, top: float) -> str:
     def at(time_s: float, value: float) -> tuple[float, float]:
         return axis.x(time_s), low - (low - high) * min(value / full, 1.0)
 
-    parts = [
-        svg.text(2, (low + high) / 2 + 4, svg.shortened(name), bold=True),
+    drawn = [
+        svg.text(2, (low + high) / 2 + 4, parts.shortened(name), BOLD),
         f'<line x1="{axis.left:.1f}" x2="{axis.right}" y1="{low}" y2="{low}" '
         f'stroke="{INK}" stroke-opacity="0.25"/>',
     ]
     if is_switch:
-        parts.append(_closed(measured, axis, high, low))
-    parts.append(svg.polyline((at(*point) for point in true), BUNDLE, 1.4 if is_switch else 3.0))
+        drawn.append(_closed(measured, axis, high, low))
+    drawn.append(parts.line((at(*point) for point in true), BUNDLE, 1.4 if is_switch else 3.0))
     if not is_switch:
-        parts.append(svg.polyline((at(*point) for point in measured), CAPTURE, 1.4))
-    parts.append(svg.text(axis.right, high + 8, f'{full:g} N', anchor='end', soft=True))
-    return ''.join(parts)
+        drawn.append(parts.line((at(*point) for point in measured), CAPTURE, 1.4))
+    drawn.append(svg.text(axis.right, high + 8, f'{full:g} N', TO_THE_LEFT + SOFT))
+    return ''.join(drawn)
 
 
 def _closed(measured: list[tuple[float, float]], axis: TimeAxis, high: float, low: float) -> str:

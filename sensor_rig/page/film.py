@@ -16,7 +16,7 @@ from rig_common.errors import RigError, UnavailableError, why
 from rig_common.installing import install_extra
 from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig
-from sensor_rig.page import svg
+from sensor_rig.page import parts
 from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint
 from sensor_rig.page.offsets import offsets
 from sensor_rig.page.timeline_lanes import timeline
@@ -180,7 +180,7 @@ def _page(browser: str) -> Iterator[Any]:
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=browser, args=['--no-sandbox'])
         try:
-            screen: Any = {'width': svg.WIDTH + 2 * MARGIN_PX, 'height': 620}
+            screen: Any = {'width': parts.WIDTH + 2 * MARGIN_PX, 'height': 620}
             yield started.new_page(viewport=screen, device_scale_factor=SCALE)
         except Error as error:
             raise RigError(

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sensor_rig.drawing import svg
 from sensor_rig.drawing.plots import nice_ticks, tick_label
-from sensor_rig.page import svg
+from sensor_rig.page import parts
 from sensor_rig.page.history import Occurrence, OffsetPoint, WindowPoint
-from sensor_rig.page.svg import ARRIVAL, BUNDLE, CAPTURE, INK, STAMP, TimeAxis
+from sensor_rig.page.parts import (
+    ARRIVAL,
+    BOLD,
+    BUNDLE,
+    CAPTURE,
+    INK,
+    SOFT,
+    STAMP,
+    TO_THE_LEFT,
+    TimeAxis,
+)
 
 LEFT = 46
 HEAD = 38
@@ -27,15 +38,15 @@ def offsets(
     """Draw, for each clock, the estimate with its two-sigma band, and the truth; ms."""
     axis = TimeAxis(LEFT, now_s, span_s)
     room = min(max(250.0 / max(len(lines), 1), 46.0), 110.0)
-    parts = [
-        svg.text(2, 14, f'Clock offsets relative to {reference}', bold=True),
-        svg.text(axis.right, 14, f'last {span_s:.0f} s', anchor='end', soft=True),
-        svg.legend([('estimate, band 2 sigma', STAMP), ('truth', BUNDLE)], 2, 31),
+    drawn = [
+        svg.text(2, 14, f'Clock offsets relative to {reference}', BOLD),
+        svg.text(axis.right, 14, f'last {span_s:.0f} s', TO_THE_LEFT + SOFT),
+        parts.legend([('estimate, band 2 sigma', STAMP), ('truth', BUNDLE)], 2, 31),
     ]
     for index, (name, line) in enumerate(lines.items()):
         top = HEAD + (room + 24) * index
-        parts.append(_plot(name, line, axis, (top + 18, top + 18 + room), events))
-    return svg.document(HEAD + (room + 24) * len(lines) + 2, parts, 'offsets')
+        drawn.append(_plot(name, line, axis, (top + 18, top + 18 + room), events))
+    return parts.document(HEAD + (room + 24) * len(lines) + 2, drawn, 'offsets')
 
 
 def _plot(
@@ -63,18 +74,18 @@ def _plot(
     last = line[-1]
     return ''.join(
         [
-            svg.text(2, top - 6, svg.shortened(name), bold=True),
+            svg.text(2, top - 6, parts.shortened(name), BOLD),
             svg.text(
                 axis.right,
                 top - 6,
                 f'{last.offset_ms:+.1f} ms, off by {abs(last.offset_ms - last.true_ms):.1f} ms',
-                anchor='end',
+                TO_THE_LEFT,
             ),
             _frame(axis, top, bottom, [(y(tick), label) for tick, label in _ticks(low, high)]),
             f'<polygon points="{" ".join(band)}" fill="{STAMP}" fill-opacity="0.22"/>',
-            svg.polyline(((x, y(p.true_ms)) for x, p in zip(xs, shown, strict=True)), BUNDLE, 2.0),
-            svg.polyline(((x, y(p.offset_ms)) for x, p in zip(xs, shown, strict=True)), STAMP),
-            svg.event_marks(events, axis, top, bottom, name),
+            parts.line(((x, y(p.true_ms)) for x, p in zip(xs, shown, strict=True)), BUNDLE, 2.0),
+            parts.line(((x, y(p.offset_ms)) for x, p in zip(xs, shown, strict=True)), STAMP),
+            parts.event_marks(events, axis, top, bottom, name),
         ]
     )
 
@@ -103,7 +114,7 @@ def _frame(axis: TimeAxis, top: float, bottom: float, ticks: Sequence[tuple[floa
     lines = ''.join(
         f'<line x1="{LEFT}" x2="{axis.right}" y1="{y:.1f}" y2="{y:.1f}" '
         f'stroke="{INK}" stroke-opacity="0.12"/>'
-        + svg.text(LEFT - 4, y + 4, label, anchor='end', soft=True)
+        + svg.text(LEFT - 4, y + 4, label, TO_THE_LEFT + SOFT)
         for y, label in ticks
     )
     return (
@@ -126,18 +137,16 @@ def window(
     def at(point: WindowPoint, share: float) -> tuple[float, float]:
         return axis.x(point.time_s), bottom - (bottom - top) * min(share, 1.0)
 
-    return svg.document(
+    return parts.document(
         104,
         [
-            svg.text(2, 14, 'Window that members must lie in', bold=True),
-            svg.text(axis.right, 14, f'{last.window_ms:.0f} ms', anchor='end'),
-            svg.legend([('half-width, ms', CAPTURE), ('motion, 0 to 1', ARRIVAL)], 2, 31),
+            svg.text(2, 14, 'Window that members must lie in', BOLD),
+            svg.text(axis.right, 14, f'{last.window_ms:.0f} ms', TO_THE_LEFT),
+            parts.legend([('half-width, ms', CAPTURE), ('motion, 0 to 1', ARRIVAL)], 2, 31),
             _frame(axis, top, bottom, [(top, f'{max_ms:g}'), (bottom, '0')]),
-            svg.event_marks(events, axis, top, bottom, False),
-            svg.polyline(
-                (at(p, p.intensity) for p in points if axis.shows(p.time_s)), ARRIVAL, 1.2
-            ),
-            svg.polyline(
+            parts.event_marks(events, axis, top, bottom, False),
+            parts.line((at(p, p.intensity) for p in points if axis.shows(p.time_s)), ARRIVAL, 1.2),
+            parts.line(
                 (at(p, p.window_ms / max_ms) for p in points if axis.shows(p.time_s)), CAPTURE, 1.8
             ),
         ],

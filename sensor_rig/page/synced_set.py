@@ -18,9 +18,18 @@ from rig_common.arrays import Floats
 from rig_common.cdr import Buffer, read_stamp_ns
 from rig_common.msgs.decode import read_image, read_imu
 from rig_common.times import NS_PER_S
+from sensor_rig.drawing import svg
 from sensor_rig.drawing.scan_points import SCAN_TYPES, Mount, points_of
-from sensor_rig.page import svg
-from sensor_rig.page.svg import ARRIVAL, BUNDLE, CAPTURE, INK, TimeAxis
+from sensor_rig.page import parts
+from sensor_rig.page.parts import (
+    ARRIVAL,
+    BOLD,
+    BUNDLE,
+    CAPTURE,
+    INK,
+    SOFT,
+    TimeAxis,
+)
 
 IMAGE, IMU = 'sensor_msgs/msg/Image', 'sensor_msgs/msg/Imu'
 ENCODINGS = ('rgb8', 'mono8')
@@ -97,18 +106,18 @@ class SyncedSet:
             caption = f'truly taken within {taken_within_ms:.1f} ms'
         scan = next(((kind, members[kind]) for kind in SCAN_TYPES if kind in members), None)
         points = None if scan is None else _thinned(points_of(*scan).local_m)
-        parts, left = [svg.text(2, 13, caption, bold=True)], 2.0
+        drawn, left = [svg.text(2, 13, caption, BOLD)], 2.0
         if IMAGE in members:
-            parts.append(self._picture(members[IMAGE], points, left))
+            drawn.append(self._picture(members[IMAGE], points, left))
             left += PICTURE_WIDTH + GAP
         if points is not None:
             if left < PICTURE_WIDTH:
                 left += PICTURE_WIDTH - HEIGHT  # below the caption
-            parts.append(_from_above(points, left))
+            drawn.append(_from_above(points, left))
             left += HEIGHT + GAP
         if self._turns:
-            parts.append(_turn_rate(self._turns, stamp_ns, left))
-        return svg.document(HEAD + HEIGHT + 2, parts, 'synced set', WIDTH)
+            drawn.append(_turn_rate(self._turns, stamp_ns, left))
+        return parts.document(HEAD + HEIGHT + 2, drawn, 'synced set', WIDTH)
 
     def _latest(self) -> tuple[int, dict[str, Buffer]] | None:
         """Return the newest stamp that picture and scan share, with them."""
@@ -131,7 +140,7 @@ class SyncedSet:
     def _picture(self, message: Buffer, points: Floats | None, left: float) -> str:
         image = read_image(message)
         if image.encoding not in ENCODINGS:
-            return svg.text(left, HEAD + 14, f'a picture in {image.encoding}', soft=True)
+            return svg.text(left, HEAD + 14, f'a picture in {image.encoding}', SOFT)
         shown = Image.fromarray(image.pixels)
         scale = min(PICTURE_WIDTH / shown.width, HEIGHT / shown.height)
         jpeg = io.BytesIO()
@@ -194,7 +203,7 @@ def _turn_rate(turns: deque[tuple[int, float]], stamp_ns: int, left: float) -> s
         _ground(left, right - left)
         + f'<path d="M{left} {middle}H{right}" stroke="{ARRIVAL}" stroke-opacity="0.5"/>'
         + f'<path d="M{now:.1f} {HEAD}V{HEAD + HEIGHT}" stroke="{BUNDLE}" stroke-width="2"/>'
-        + svg.polyline(line, CAPTURE)
+        + parts.line(line, CAPTURE)
         + svg.text(left, 13, f'turn rate, +-{reach:.0f} degrees/s')
     )
 

@@ -7,9 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from rig_common.times import NS_PER_S
-from sensor_rig.page import svg
+from sensor_rig.drawing import svg
+from sensor_rig.page import parts
 from sensor_rig.page.history import History, Mark
-from sensor_rig.page.svg import ARRIVAL, BUNDLE, CAPTURE, INK, STAMP, TimeAxis
+from sensor_rig.page.parts import (
+    ARRIVAL,
+    BOLD,
+    BUNDLE,
+    CAPTURE,
+    INK,
+    SOFT,
+    STAMP,
+    TimeAxis,
+)
 
 HEAD = 24
 MANY = 60
@@ -24,22 +34,22 @@ def timeline(history: History) -> str:
     """Draw the last seconds; a green line joins the members of a bundle."""
     names = list(history.marks)
     lane = min(max(LANES_HEIGHT / max(len(names), 1), LANE_HEIGHTS[0]), LANE_HEIGHTS[1])
-    axis = TimeAxis(svg.label_width(names), history.now_s, history.span_ns / NS_PER_S)
+    axis = TimeAxis(parts.label_width(names), history.now_s, history.span_ns / NS_PER_S)
     tops = {name: HEAD + lane * index for index, name in enumerate(names)}
     height = HEAD + lane * len(names) + 18
-    parts = [
+    drawn = [
         _seconds(axis, height),
-        svg.legend(
+        parts.legend(
             [('taken', CAPTURE), ('stamped', STAMP), ('arrived', ARRIVAL), ('bundle', BUNDLE)],
             axis.left,
             14,
         ),
     ]
-    parts += [_lane(history, name, axis, top, lane) for name, top in tops.items()]
+    drawn += [_lane(history, name, axis, top, lane) for name, top in tops.items()]
     for captures in history.bundle_captures():
         if min(captures.values()) >= history.now_ns - history.span_ns:
-            parts.append(
-                svg.polyline(
+            drawn.append(
+                parts.line(
                     [
                         (axis.x(captures[name] / NS_PER_S), tops[name] + lane / 5)
                         for name in names
@@ -49,8 +59,8 @@ def timeline(history: History) -> str:
                     1.4,
                 )
             )
-    parts.append(svg.event_marks(history.events(), axis, HEAD - 4, height - 18))
-    return svg.document(height, parts, 'timeline')
+    drawn.append(parts.event_marks(history.events(), axis, HEAD - 4, height - 18))
+    return parts.document(height, drawn, 'timeline')
 
 
 def _lane(history: History, name: str, axis: TimeAxis, top: float, lane: float) -> str:
@@ -63,7 +73,7 @@ def _lane(history: History, name: str, axis: TimeAxis, top: float, lane: float) 
         f'<line x1="{axis.left:.1f}" x2="{axis.right}" y1="{bottom}" y2="{bottom}" '
         f'stroke="{INK}" stroke-opacity="0.12"/>'
     )
-    label = svg.text(2, rows[1] + 4, svg.shortened(name), bold=True)
+    label = svg.text(2, rows[1] + 4, parts.shortened(name), BOLD)
     links = '' if len(marks) > MANY else ''.join(_link(mark, rows, axis) for mark in marks)
     return (
         line
@@ -79,14 +89,8 @@ def _lane(history: History, name: str, axis: TimeAxis, top: float, lane: float) 
 
 
 def _link(mark: Mark, rows: Sequence[float], axis: TimeAxis) -> str:
-    points = ' '.join(
-        f'{axis.x(time_ns / NS_PER_S):.1f},{row:.1f}'
-        for time_ns, row in zip(mark, rows, strict=True)
-    )
-    return (
-        f'<polyline points="{points}" fill="none" stroke="{INK}" stroke-opacity="0.22" '
-        f'stroke-width="1"/>'
-    )
+    points = ((axis.x(time_ns / NS_PER_S), row) for time_ns, row in zip(mark, rows, strict=True))
+    return svg.polyline(points, f' stroke="{INK}" stroke-opacity="0.22" stroke-width="1"')
 
 
 def _ticks(times_ns: Sequence[int], axis: TimeAxis, y: float, half: float, colour: str) -> str:
@@ -95,7 +99,7 @@ def _ticks(times_ns: Sequence[int], axis: TimeAxis, y: float, half: float, colou
     path = ''.join(
         f'M{x:.1f} {y - half:.1f}v{2 * half:.1f}'
         for x in (axis.x(time_ns / NS_PER_S) for time_ns in times_ns)
-        if axis.left - 2 <= x <= svg.WIDTH
+        if axis.left - 2 <= x <= parts.WIDTH
     )
     return f'<path d="{path}" stroke="{colour}" stroke-width="{CELL}" fill="none"/>'
 
@@ -104,7 +108,7 @@ def _bars(times_ns: Sequence[int], axis: TimeAxis, y: float, width: float, colou
     """Draw runs of marks that touch as one bar each; what is lost leaves a gap."""
     shares = (np.asarray(times_ns) / NS_PER_S - axis.now_s + axis.span_s) / axis.span_s
     x = axis.left + shares * (axis.right - axis.left)
-    cells = np.unique((x[(x >= axis.left - 2) & (x <= svg.WIDTH)] // CELL).astype(int))
+    cells = np.unique((x[(x >= axis.left - 2) & (x <= parts.WIDTH)] // CELL).astype(int))
     if not len(cells):
         return ''
     breaks = np.flatnonzero(np.diff(cells) > 1)
@@ -119,10 +123,12 @@ def _seconds(axis: TimeAxis, height: float) -> str:
     first = -(-(axis.now_s - axis.span_s) // 0.5) * 0.5
     for time_s in np.arange(first, axis.now_s + 1e-9, 0.5):
         x = axis.x(float(time_s))
-        anchor = 'middle' if x < svg.WIDTH - 20 else 'end'
+        anchor = 'middle' if x < parts.WIDTH - 20 else 'end'
         pieces.append(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{HEAD - 4}" y2="{height - 16}" '
             f'stroke="{INK}" stroke-opacity="0.12"/>'
-            + svg.text(x, height - 3, f'{round(time_s, 1) + 0.0:.1f} s', anchor=anchor, soft=True)
+            + svg.text(
+                x, height - 3, f'{round(time_s, 1) + 0.0:.1f} s', f' text-anchor="{anchor}"{SOFT}'
+            )
         )
     return ''.join(pieces)

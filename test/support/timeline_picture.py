@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rig_common.times import NS_PER_S
 from sensor_rig.inprocess import InProcessRig
-from sensor_rig.page import svg
 from sensor_rig.page.history import History, Mark
+from sensor_rig.page.timeline_lanes import timeline
 from sensor_rig.rigfile import load_rig
 
 PICTURE = Path(__file__).resolve().parents[2] / 'docs' / 'images' / 'timeline.svg'
@@ -46,7 +46,7 @@ def draw() -> str:
             )
         history.advance(rig.elapsed_ns)
     return (
-        svg.timeline(history)
+        timeline(history)
         .replace('<svg ', '<svg color="#1c2024" ', 1)
         .replace('>', '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
     )

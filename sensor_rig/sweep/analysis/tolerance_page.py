@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 
 from sensor_rig.drawing import html_page as page
-from sensor_rig.drawing.plots import LETTER, Plot
+from sensor_rig.drawing import svg
+from sensor_rig.drawing.plots import LETTER, Plot, label
 from sensor_rig.sweep.analysis.binomial import interval
 from sensor_rig.sweep.analysis.boundaries import Boundary
 from sensor_rig.sweep.analysis.indices import Indices
@@ -286,10 +286,10 @@ def heat_map(
     left, above = 150.0, 24.0
     width = max(left + wide * len(found.xs), 2.0 * left + LETTER * len(found.x)) + 10.0
     height = above + tall * len(found.ys) + 44.0
-    shapes = [_label(left - 6.0, 14.0, f'{found.y} (up)', 'start')]
+    shapes = [label(left - 6.0, 14.0, f'{found.y} (up)', 'start')]
     for row, line in enumerate(cells):
         y = above + tall * (len(found.ys) - 1 - row)
-        shapes.append(_label(left - 6.0, y + tall / 2 + 4.0, shown(found.ys[row]), 'end'))
+        shapes.append(label(left - 6.0, y + tall / 2 + 4.0, shown(found.ys[row]), 'end'))
         for column, cell in enumerate(line):
             x = left + wide * column
             part = 0.0 if cell is None else (cell - low) / ((high - low) or 1.0)
@@ -297,22 +297,11 @@ def heat_map(
                 f'<rect class="fill c0" fill-opacity="{0.06 + 0.4 * part:.3f}" x="{x}" '
                 f'y="{y}" width="{wide - 2}" height="{tall - 2}"/>'
             )
-            shapes.append(_label(x + wide / 2, y + tall / 2 + 4.0, shown(cell), 'middle'))
+            shapes.append(label(x + wide / 2, y + tall / 2 + 4.0, shown(cell), 'middle'))
     for column, value in enumerate(found.xs):
-        shapes.append(_label(left + wide * (column + 0.5), height - 28.0, shown(value), 'middle'))
-    shapes.append(_label(left, height - 8.0, found.x, 'start'))
-    return (
-        f'<svg viewBox="0 0 {width:g} {height:g}" role="img" '
-        f'style="max-width:{width:g}px" aria-label="{escape(what, quote=True)}">'
-        + ''.join(shapes)
-        + '</svg>'
-    )
-
-
-def _label(x: float, y: float, text: str, anchor: str) -> str:
-    return (
-        f'<text class="text" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
-    )
+        shapes.append(label(left + wide * (column + 0.5), height - 28.0, shown(value), 'middle'))
+    shapes.append(label(left, height - 8.0, found.x, 'start'))
+    return svg.document(width, height, shapes, what, f' style="max-width:{width:g}px"')
 
 
 def shown(value: object) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip('viser', reason='the live page needs viser')
 
-from sensor_rig.page import svg
+from sensor_rig.page import parts
 from sensor_rig.page.app import table
 from sensor_rig.page.body import Body, Trace, contacts, joints
 from sensor_rig.page.history import History, Mark, Occurrence, OffsetPoint, WindowPoint
@@ -36,7 +36,7 @@ def ticks(drawing: ElementTree.Element, colour: str) -> list[float]:
 
 
 def x_of(time_s: float, now_s: float, *names: str, span_s: float = 2.0) -> float:
-    return svg.TimeAxis(svg.label_width(names), now_s, span_s).x(time_s)
+    return parts.TimeAxis(parts.label_width(names), now_s, span_s).x(time_s)
 
 
 def events(drawing: ElementTree.Element) -> list[float]:
@@ -62,14 +62,14 @@ def test_timeline_puts_the_three_times_of_a_sample_at_their_places() -> None:
     history.advance(2 * S)
     drawing = parsed(timeline(history))
     for colour, times_s in (
-        (svg.CAPTURE, (1.0, 1.01)),
-        (svg.STAMP, (0.915, 1.047)),
-        (svg.ARRIVAL, (1.15, 1.04)),
+        (parts.CAPTURE, (1.0, 1.01)),
+        (parts.STAMP, (0.915, 1.047)),
+        (parts.ARRIVAL, (1.15, 1.04)),
     ):
         places = [x_of(time_s, 2.0, 'lidar', 'camera') for time_s in times_s]
         assert ticks(drawing, colour) == pytest.approx(places, abs=0.06)
     bundle = next(
-        line for line in drawing.iter(f'{SPACE}polyline') if line.get('stroke') == svg.BUNDLE
+        line for line in drawing.iter(f'{SPACE}polyline') if line.get('stroke') == parts.BUNDLE
     )
     ends = [float(point.split(',')[0]) for point in bundle.get('points', '').split()]
     assert ends == pytest.approx([x_of(t, 2.0, 'lidar', 'camera') for t in (1.0, 1.01)], abs=0.06)
@@ -83,7 +83,7 @@ def test_a_fast_sensor_is_a_bar_with_gaps_where_samples_are_lost() -> None:
     history.advance(2 * S)
     drawing = parsed(timeline(history))
     begins = [x_of(time_s, 2.0, 'imu') for time_s in (0.0, 1.2)]
-    assert ticks(drawing, svg.CAPTURE) == pytest.approx(begins, abs=3)
+    assert ticks(drawing, parts.CAPTURE) == pytest.approx(begins, abs=3)
     assert not list(drawing.iter(f'{SPACE}polyline')), 'samples are not connected one by one'
 
 
@@ -93,7 +93,7 @@ def test_a_quick_sensor_is_not_connected_but_has_its_marks() -> None:
         history.add_mark('wheels', Mark(index * 20 * MS, index * 20 * MS, index * 20 * MS))
     history.advance(2 * S)
     drawing = parsed(timeline(history))
-    assert len(ticks(drawing, svg.CAPTURE)) == 99, 'the one at the very edge is gone'
+    assert len(ticks(drawing, parts.CAPTURE)) == 99, 'the one at the very edge is gone'
     assert not list(drawing.iter(f'{SPACE}polyline'))
 
 
@@ -103,7 +103,7 @@ def test_offset_band_holds_the_line_and_the_truth_is_another_line() -> None:
     drawing = parsed(text)
     band = next(drawing.iter(f'{SPACE}polygon')).get('points', '').split()
     ys = [float(point.split(',')[1]) for point in band]
-    estimate, truth = heights(drawing, svg.STAMP)[-1], heights(drawing, svg.BUNDLE)[-1]
+    estimate, truth = heights(drawing, parts.STAMP)[-1], heights(drawing, parts.BUNDLE)[-1]
     assert min(ys) < estimate < max(ys)
     assert estimate < truth, '0.3 ms above it'
     assert '+122.3 ms, off by 0.3 ms' in text
@@ -123,9 +123,9 @@ def test_a_clock_step_is_seen_as_a_step() -> None:
             {'camera': line}, 'lidar', 60.0, 60.0, [Occurrence(30.0, 'clock +90 ms', 'camera')]
         )
     )
-    frame = next(each for each in drawing.iter(f'{SPACE}rect') if each.get('fill') == svg.INK)
+    frame = next(each for each in drawing.iter(f'{SPACE}rect') if each.get('fill') == parts.INK)
     high = float(frame.get('height', 0.0))
-    for colour in (svg.BUNDLE, svg.STAMP):
+    for colour in (parts.BUNDLE, parts.STAMP):
         ys = heights(drawing, colour)
         assert max(ys) - min(ys) > 0.7 * high
         assert len(set(ys)) == 2, 'two levels, nothing is clipped'
@@ -178,7 +178,7 @@ def test_joints_show_measured_over_true() -> None:
         trace.add('measured', 0.1 * index, 0.02 * index + 0.1)
     text = joints({'elbow': trace, 'silent': Trace()}, 5.0)
     drawing = parsed(text)
-    assert heights(drawing, svg.CAPTURE)[-1] < heights(drawing, svg.BUNDLE)[-1]
+    assert heights(drawing, parts.CAPTURE)[-1] < heights(drawing, parts.BUNDLE)[-1]
     assert '+1.080' in text and 'elbow' in text and 'silent' in text
 
 

@@ -1,6 +1,6 @@
 """What the page's drawings share: size, colours, a time axis, marks of events.
 
-Drawings are SVG text. Colours are chosen to be told apart by colour-blind eyes and on light and
+Colours are chosen to be told apart by colour-blind eyes and on light and
 dark ground alike; a drawing is as wide as the page lets it be, and is readable at `WIDTH` px.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
+from sensor_rig.drawing import svg
 from sensor_rig.page.history import Occurrence
 
 WIDTH = 400
@@ -19,6 +19,7 @@ LETTER = 7.1
 CAPTURE, STAMP, ARRIVAL, BUNDLE = '#2f80ed', '#e8890c', '#8a8f98', '#1a9c5b'
 FAULT = '#d1495b'
 INK = 'currentColor'
+BOLD, SOFT, TO_THE_LEFT = ' font-weight="600"', ' opacity="0.7"', ' text-anchor="end"'
 LONGEST_LABEL = 26
 """Letters of an event's name."""
 WIDEST_LABEL = 146.0
@@ -47,29 +48,11 @@ class TimeAxis:
 
 def document(height: float, parts: Iterable[str], name: str, width: float = WIDTH) -> str:
     """Return an SVG of full width; `name` is its class and what a screen reader says."""
-    return (
-        f'<svg class="rig-{name.replace(" ", "-")}" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="100%" role="img" aria-label="{escape(name, quote=True)}" '
-        f'style="display: block; font: 12px system-ui, sans-serif; fill: {INK}" '
-        f'xmlns="http://www.w3.org/2000/svg">{"".join(parts)}</svg>'
+    style = (
+        f' class="rig-{name.replace(" ", "-")}" width="100%" xmlns="http://www.w3.org/2000/svg" '
+        f'style="display: block; font: 12px system-ui, sans-serif; fill: {INK}"'
     )
-
-
-def text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    bold: bool = False,
-    anchor: str = 'start',
-    soft: bool = False,
-    colour: str = '',
-) -> str:
-    """Return a line of text at its baseline."""
-    more = (' font-weight="600"' if bold else '') + (' opacity="0.7"' if soft else '')
-    more += f' text-anchor="{anchor}"' if anchor != 'start' else ''
-    more += f' fill="{colour}"' if colour else ''
-    return f'<text x="{x:.1f}" y="{y:.1f}"{more}>{escape(words)}</text>'
+    return svg.document(width, round(height), parts, name, style)
 
 
 def legend(entries: Sequence[tuple[str, str]], x: float, y: float) -> str:
@@ -78,21 +61,15 @@ def legend(entries: Sequence[tuple[str, str]], x: float, y: float) -> str:
     for name, colour in entries:
         pieces.append(
             f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="10" height="10" rx="2" '
-            f'fill="{colour}"/>' + text(x + 14, y, name)
+            f'fill="{colour}"/>' + svg.text(x + 14, y, name)
         )
         x += 26 + 6.6 * len(name)
     return ''.join(pieces)
 
 
-def polyline(
-    points: Iterable[tuple[float, float]], colour: str, width: float = 1.6, dashes: str = ''
-) -> str:
+def line(points: Iterable[tuple[float, float]], colour: str, width: float = 1.6) -> str:
     """Return a line through points in px."""
-    path = ' '.join(f'{x:.1f},{y:.1f}' for x, y in points)
-    dashed = f' stroke-dasharray="{dashes}"' if dashes else ''
-    return (
-        f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"{dashed}/>'
-    )
+    return svg.polyline(points, f' stroke="{colour}" stroke-width="{width}"')
 
 
 def event_marks(
@@ -134,15 +111,11 @@ def event_marks(
 
 def _event_name(label: str, x: float, y: float, axis: TimeAxis) -> str:
     short = label if len(label) <= LONGEST_LABEL else label[: LONGEST_LABEL - 1] + '…'
-    beyond = x + 4 + LETTER * len(short) > axis.right
-    name = text(
-        x - 4 if beyond else x + 4,
-        y,
-        short,
-        colour=FAULT,
-        bold=True,
-        anchor='end' if beyond else 'start',
-    )
+    style = f'{BOLD} fill="{FAULT}"'
+    if x + 4 + LETTER * len(short) > axis.right:
+        name = svg.text(x - 4, y, short, style + TO_THE_LEFT)
+    else:
+        name = svg.text(x + 4, y, short, style)
     # Readable over lines: a rim in the colour of the page.
     return (
         '<g style="paint-order: stroke; stroke: var(--mantine-color-body, #fff); '
