@@ -10,7 +10,7 @@ import argparse
 NAME = 'setup'
 GROUP = 'set up'
 HELP = 'install now what commands need beside the usual packages'
-EXTRAS = ('test', 'bench', 'docs', 'sweep', 'ray', 'view', 'film')
+EXTRAS = ('test', 'bench', 'docs', 'sweep', 'ray', 'view')
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

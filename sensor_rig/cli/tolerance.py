@@ -1,12 +1,13 @@
 """Say what a sweep found: up to where the system under test works, and what matters.
 
-Writes one HTML page and PNG figures, and ends with exit code 1 where a requirement of the plan is
-not met.
+Writes one HTML page and its figures as SVG files. Exit code 1: a requirement of the plan is not
+met.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ NAME = 'tolerance'
 GROUP = 'stress'
 HELP = 'find the limits within which a system works, from the results of a sweep'
 EPILOG = """example: rig tolerance results/
-Writes RESULTS/tolerance.html and RESULTS/figures/*.png.
+Writes RESULTS/tolerance.html and RESULTS/figures/*.svg.
 exit code: 0 every requirement of the plan is met; 1 one is not; 2 a mistake"""
 PAGE, FIGURES = 'tolerance.html', 'figures'
 SHOWN = 20
@@ -47,25 +48,31 @@ def run(args: argparse.Namespace) -> int:
     """Study the results, write page and figures, judge the requirements."""
     from rig_common.errors import RigError, why
     from rig_common.saving import save_text
+    from sensor_rig.drawing.html_page import svg_file
     from sensor_rig.sweep.analysis.document import document
     from sensor_rig.sweep.analysis.study import study_of
-    from sensor_rig.sweep.analysis.study_pictures import write_pictures
-    from sensor_rig.sweep.analysis.tolerance_page import tolerance_page
+    from sensor_rig.sweep.analysis.tolerance_page import figures, tolerance_page
 
     study = study_of(args.results)
-    html = args.html or args.results / PAGE
+    html, folder = args.html or args.results / PAGE, args.figures or args.results / FIGURES
+    drawings = {
+        folder / f'{re.sub(r"[^a-zA-Z0-9_.-]+", "_", name)[:180]}.svg': svg_file(drawing)
+        for name, drawing in figures(study).items()
+    }
     try:
         save_text(html, tolerance_page(study))
-        figures = write_pictures(study, args.figures or args.results / FIGURES)
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, drawing in drawings.items():
+            save_text(file, drawing)
     except OSError as error:
         raise RigError(f'cannot write {error.filename or html}: {why(error)}') from None
     if args.json:
         print_json(
-            {**document(study), 'page': str(html), 'figures': [str(file) for file in figures]}
+            {**document(study), 'page': str(html), 'figures': [str(file) for file in drawings]}
         )
     else:
         _print(study)
-        print(f'written: {html} and {len(figures)} figures')
+        print(f'written: {html} and {len(drawings)} figures')
     return 0 if study.met else 1
 
 

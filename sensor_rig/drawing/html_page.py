@@ -66,6 +66,13 @@ def page(title: str, subtitle: str, sections: Iterable[str]) -> str:
     )
 
 
+def svg_file(drawing: str) -> str:
+    """Return a drawing of a page as an SVG file of its own."""
+    head, _, rest = drawing.partition('>')
+    style = f'<style>{STYLE} svg {{ background: var(--bg); }}</style>'
+    return f'{head} xmlns="http://www.w3.org/2000/svg">{style}{rest}'
+
+
 def section(heading: str, *parts: str) -> str:
     """Return a section with its heading."""
     return f'<section><h2>{escape(heading)}</h2>{"".join(parts)}</section>'

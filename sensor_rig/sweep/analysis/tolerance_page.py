@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import product
 
 from sensor_rig.drawing import html_page as page
 from sensor_rig.drawing import svg
@@ -20,7 +21,7 @@ CELL_PX = (74.0, 26.0)
 
 def tolerance_page(study: Study) -> str:
     """Return the HTML of a study."""
-    limits = ' and '.join(study.plan.limits)
+    limits, drawn = ' and '.join(study.plan.limits), figures(study)
     subtitle = f'{len(study.rows)} runs' + (f'; good is: {limits}' if limits else '')
     return page.page(
         study.plan.title or study.name,
@@ -28,12 +29,34 @@ def tolerance_page(study: Study) -> str:
         [
             _tiles(study),
             *_requirements(study),
-            *_boundaries(study),
-            *_curves(study),
+            *_boundaries(study, drawn),
+            *_curves(study, drawn),
             *_indices(study),
-            *_interactions(study),
+            *_interactions(study, drawn),
         ],
     )
+
+
+def figures(study: Study) -> dict[str, str]:
+    """Return the figures of the page by name, as SVG."""
+    found = {
+        f'good {line.factor}': _success(line, study.plan.confidence)
+        for line in study.lines
+        if not line.others
+    }
+    for factor, measure in product(filter(study.numeric, study.factors), study.shown):
+        points = study.curve(factor, measure)
+        if len(points) > 1:
+            found[f'curve {factor} {measure}'] = _curve_plot(study, factor, measure, points)
+    for each in study.interactions:
+        if study.plan.limits:
+            drawn = heat_map(each, each.good, 'fraction of good runs', (0.0, 1.0))
+        elif each.measure:
+            drawn = heat_map(each, each.means, each.measure)
+        else:
+            continue
+        found[f'heat {each.x} {each.y}'] = drawn
+    return found
 
 
 def _tiles(study: Study) -> str:
@@ -67,7 +90,7 @@ def _requirements(study: Study) -> list[str]:
 # ---- boundaries ---------------------------------------------------------------------------------
 
 
-def _boundaries(study: Study) -> list[str]:
+def _boundaries(study: Study, drawn: Mapping[str, str]) -> list[str]:
     if not study.lines:
         return []
     rows = [row for line in study.lines for row in _boundary_rows(line, study)]
@@ -88,7 +111,7 @@ def _boundaries(study: Study) -> list[str]:
         parts.append(page.text(f'{len(rows) - MOST_LINES} more are in the JSON document.'))
     parts += [
         page.figure(
-            _success(line, study.plan.confidence),
+            drawn[f'good {line.factor}'],
             f'How often runs are good along {line.factor}, with exact binomial '
             f'intervals; red: the boundary.',
         )
@@ -152,39 +175,40 @@ def _success(line: Line, confidence: float) -> str:
 # ---- curves -------------------------------------------------------------------------------------
 
 
-def _curves(study: Study) -> list[str]:
+def _curves(study: Study, drawn: Mapping[str, str]) -> list[str]:
     sections = []
     for factor in study.factors:
-        parts = [_curve(study, factor, measure) for measure in study.shown]
+        parts = [_curve(study, factor, measure, drawn) for measure in study.shown]
         if any(parts):
-            sections.append(page.section(f'Along {factor}', *filter(None, parts)))
+            sections.append(page.section(f'Along {factor}', *parts))
     return sections
 
 
-def _curve(study: Study, factor: str, measure: str) -> str:
+def _curve(study: Study, factor: str, measure: str, drawn: Mapping[str, str]) -> str:
+    if study.numeric(factor):
+        caption = (
+            f'{measure}: mean and its {study.plan.confidence:.0%} interval; thin: least and '
+            f'most. Dashed: the limit.'
+        )
+        plot = drawn.get(f'curve {factor} {measure}')
+        return page.figure(plot, caption) if plot else ''
     points = study.curve(factor, measure)
     if len(points) < 2:
         return ''
-    caption = (
-        f'{measure}: mean and its {study.plan.confidence:.0%} interval; thin: least and '
-        f'most. Dashed: the limit.'
-    )
-    if not study.numeric(factor):
-        return page.table(
-            (factor, 'runs', 'mean', 'low', 'high', 'least', 'most'),
-            [
-                (
-                    point.value,
-                    point.runs,
-                    *(
-                        f'{number:.4g}'
-                        for number in (point.mean, point.low, point.high, point.least, point.most)
-                    ),
-                )
-                for point in points
-            ],
-        ) + page.text(f'{measure} by {factor}')
-    return page.figure(_curve_plot(study, factor, measure, points), caption)
+    return page.table(
+        (factor, 'runs', 'mean', 'low', 'high', 'least', 'most'),
+        [
+            (
+                point.value,
+                point.runs,
+                *(
+                    f'{number:.4g}'
+                    for number in (point.mean, point.low, point.high, point.least, point.most)
+                ),
+            )
+            for point in points
+        ],
+    ) + page.text(f'{measure} by {factor}')
 
 
 def _curve_plot(study: Study, factor: str, measure: str, points: Sequence[CurvePoint]) -> str:
@@ -253,23 +277,12 @@ def _index_rows(found: Indices, morris: bool) -> list[tuple[object, ...]]:
     ]
 
 
-def _interactions(study: Study) -> list[str]:
+def _interactions(study: Study, drawn: Mapping[str, str]) -> list[str]:
     parts = []
     for each in study.interactions:
-        if study.plan.limits:
-            parts.append(
-                page.figure(
-                    heat_map(each, each.good, 'fraction of good runs', (0.0, 1.0)),
-                    f'Fraction of good runs over {each.x} and {each.y}.',
-                )
-            )
-        elif each.measure:
-            parts.append(
-                page.figure(
-                    heat_map(each, each.means, each.measure),
-                    f'Mean of {each.measure} over {each.x} and {each.y}.',
-                )
-            )
+        what = 'Fraction of good runs' if study.plan.limits else f'Mean of {each.measure}'
+        if plot := drawn.get(f'heat {each.x} {each.y}'):
+            parts.append(page.figure(plot, f'{what} over {each.x} and {each.y}.'))
     return [page.section('Interactions', *parts)] if parts else []
 
 

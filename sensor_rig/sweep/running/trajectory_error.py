@@ -135,40 +135,6 @@ def scored(found: Trajectory, truth: Trajectory) -> TrajectoryScore:
     )
 
 
-def best_shift_s(found: Trajectory, truth: Trajectory) -> float:
-    """Return by how much the times of `found` must move to lie best on the truth, s.
-
-    A constant error of all times costs a trajectory nothing but this.
-    """
-    true_s = (truth.times_ns - truth.times_ns[0]) / NS_PER_S
-    times_s = (found.times_ns - truth.times_ns[0]) / NS_PER_S
-
-    def error_m(shift_s: float) -> float:
-        moved = times_s + shift_s
-        inside = (moved >= true_s[0]) & (moved <= true_s[-1])
-        if inside.sum() < 3:
-            return float('inf')
-        where = np.stack(
-            [np.interp(moved[inside], true_s, truth.poses[:, axis]) for axis in range(3)], axis=1
-        )
-        mine = found.poses[inside, :3]
-        a, b = mine - mine.mean(axis=0), where - where.mean(axis=0)
-        u, _, vt = np.linalg.svd(a.T @ b)
-        flip = np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ vt))])
-        return float(np.sqrt(((a @ u @ flip @ vt - b) ** 2).sum(axis=1).mean()))
-
-    best_s = 0.0
-    for step_s in (0.01, 0.001, 0.0001):
-        tried = best_s + step_s * np.arange(-20, 21)
-        best_s = float(tried[np.argmin([error_m(shift_s) for shift_s in tried.tolist()])])
-    return best_s
-
-
-def shifted(found: Trajectory, shift_s: float) -> Trajectory:
-    """Return a trajectory whose times are moved."""
-    return Trajectory(found.times_ns + round(shift_s * NS_PER_S), found.poses)
-
-
 def _relative(reference: object, estimate: object) -> Measures:
     """Return the relative error over a metre of way; nothing where the way is shorter."""
     from evo.core import metrics

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from support.places import SMALL_RIG
 
-from rig_common.errors import UnavailableError
 from sensor_rig.cli.main import main
-from sensor_rig.page.film import Frame, require_browser, save
 from sensor_rig.pictures.before_after import fuse
 from sensor_rig.rigfile import RigConfig, rig_from_parameters
 
@@ -83,16 +80,6 @@ def test_the_command_writes_two_maps(
         (['before-after', 'map.png', '--sensor', 'imu'], 'its LiDARs are front_lidar'),
         (['before-after', 'map.png', '--rig', 'hand'], 'it has no LiDAR'),
         (['after-before', 'map.png'], 'before-after'),
-        (['clock-step', 'film.mp4'], 'should end in .webp, .gif'),
-        (
-            ['clock-step', 'film.gif', '--sensor', 'wheels'],
-            'clocks that sync follows are those of imu, camera',
-        ),
-        (['clock-step', 'film.gif', '--sensor', 'front_lidar'], 'cannot be shown'),
-        (
-            ['clock-step', 'film.gif', '--rig', 'everything'],
-            'no sync input with a clock of its own',
-        ),
     ],
 )
 def test_mistakes_are_one_sentence(
@@ -116,54 +103,3 @@ def test_a_rig_without_sync_is_refused(
     monkeypatch.setattr('sensor_rig.rigfile.load_rig', lambda _: bare)
     assert main(['picture', 'before-after', 'map.png']) == 2
     assert 'does not sync lidar/scan' in capsys.readouterr().err
-
-
-def test_a_film_lasts_as_long_as_what_it_shows(tmp_path: Path) -> None:
-    shades = [Image.new('RGB', (40, 30), (level, 90, 90)) for level in (0, 80, 160, 240)]
-    frames = [
-        Frame(time_s, shade) for time_s, shade in zip((1.0, 1.0, 1.2, 5.0), shades, strict=True)
-    ]
-    for name in ('film.gif', 'film.webp'):
-        save(frames, tmp_path / name)
-        film = Image.open(tmp_path / name)
-        assert film.n_frames == 3, 'two pictures of one moment are one'
-        lasts = []
-        for index in range(film.n_frames):
-            film.seek(index)
-            film.load()
-            lasts.append(film.info['duration'])
-        assert lasts == [200, 3800, 2500]
-
-
-@pytest.mark.long
-@pytest.mark.timeout(600)
-def test_the_page_is_filmed_while_a_clock_steps(tmp_path: Path) -> None:
-    try:
-        require_browser()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    out = tmp_path / 'film.gif'
-    assert (
-        main(
-            [
-                'picture',
-                'clock-step',
-                str(out),
-                '--rig',
-                str(SMALL_RIG),
-                '--after',
-                '4',
-                '--seconds',
-                '4',
-                '--sensor',
-                'imu',
-            ]
-        )
-        == 0
-    )
-    film = Image.open(out)
-    assert film.n_frames >= 3
-    film.seek(film.n_frames - 1)
-    colours = np.asarray(film.convert('RGB'), int)
-    red = (np.abs(colours - np.array([0xD1, 0x49, 0x5B])).max(-1) < 30).sum()
-    assert red > 50, 'the mark of the step'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -66,7 +67,10 @@ def test_the_gate(
     assert '60 runs: 59 ok, 1 timeout' in out
     assert ('NOT MET: a up to 0.75' in out) == (code == 1)
     assert (folder / 'tolerance.html').read_text().count('<svg') == 5
-    assert len(list((folder / 'figures').glob('*.png'))) == 5
+    drawings = list((folder / 'figures').glob('*.svg'))
+    assert len(drawings) == 5
+    for each in drawings:
+        assert ElementTree.parse(each).getroot().tag == '{http://www.w3.org/2000/svg}svg'
 
 
 def test_the_document(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
