@@ -54,6 +54,13 @@ class BatchWorld(WorldBase):
             self._bound[name] = self._batch.bind(name)
         return self._bound[name]
 
+    def _field(self, name: str) -> AnyArray:
+        field: AnyArray = self._batch.expand(name)
+        return field
+
+    def _set_constants(self, envs: Ids) -> None:
+        self._batch.set_const(envs)
+
     def _advance(self, ctrl: Floats) -> None:
         if self.is_rk4:  # see World._advance
             if self.tick >= 0:

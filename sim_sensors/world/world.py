@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,6 +39,13 @@ class World(WorldBase):
         """Return array `name` of MjData, [1, ...]."""
         array: Floats = getattr(self._data, name)[None]
         return array
+
+    def _field(self, name: str) -> AnyArray:
+        field: AnyArray = attrgetter(name)(self.model)[None]
+        return field
+
+    def _set_constants(self, envs: Ids) -> None:
+        mujoco.mj_setConst(self.model, self._data)
 
     def _advance(self, ctrl: Floats) -> None:
         data = self._data

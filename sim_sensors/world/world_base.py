@@ -14,7 +14,7 @@ import numpy as np
 from mujoco.batch import SimulationError
 from numpy.typing import ArrayLike
 
-from rig_common.arrays import Floats, Ids, Ints
+from rig_common.arrays import AnyArray, Floats, Ids, Ints
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sim_sensors.interface import AnySensor
@@ -33,6 +33,14 @@ from sim_sensors.world.model.native_delay import initial_history
 from sim_sensors.world.model.poses import find_keyframe
 
 ENGINE_ERRORS = (mujoco.FatalError, SimulationError)
+VARIED = (
+    *('body_mass', 'body_inertia', 'body_ipos', 'body_iquat', 'body_gravcomp'),
+    *('geom_friction', 'geom_solref', 'geom_solimp', 'pair_friction', 'opt.gravity'),
+    *('dof_damping', 'dof_armature', 'dof_frictionloss', 'jnt_stiffness', 'jnt_range'),
+    *('tendon_stiffness', 'tendon_damping', 'tendon_frictionloss'),
+    *('actuator_gainprm', 'actuator_biasprm', 'actuator_dynprm', 'actuator_forcerange'),
+)
+"""Fields of MjModel that may differ between environments: rays and pictures know no others."""
 
 # MuJoCo writes its warnings to a file in the working directory unless somebody takes them.
 mujoco.set_mju_user_warning(logging.getLogger('mujoco').warning)
@@ -131,6 +139,7 @@ class WorldBase(ABC):
         self._history = initial_history(self.model, self.keyframe, self._home)
         period_s = 0.0 if self.driver is None else self.driver.period_s
         self._driver_ticks = max(1, round(period_s * NS_PER_S / self.dt_ns))
+        self._is_varied = False
         self._allocate(threads)
         self.reset(seed=seed)
 
@@ -200,6 +209,8 @@ class WorldBase(ABC):
         self.placing.reset(some)
         self.following.reset(chosen)
         try:
+            if self._is_varied:
+                self._set_constants(chosen)
             self._reset(chosen, is_midway=self.tick >= 0)
         except ENGINE_ERRORS as error:
             raise self._stopped(error) from None
@@ -305,6 +316,24 @@ class WorldBase(ABC):
 
         Derived arrays belong to `time_ns`; qpos and qvel are one step ahead.
         """
+
+    def model_field(self, name: str) -> AnyArray:
+        """Return field `name` of MjModel of all environments, [num_envs, ...], for writing.
+
+        What MuJoCo derives from it follows in the environments that are reset next.
+        """
+        if name not in VARIED:
+            raise RigError(f'model_field takes {", ".join(VARIED)}, not {name!r}')
+        self._is_varied = True
+        return self._field(name)
+
+    @abstractmethod
+    def _field(self, name: str) -> AnyArray:
+        """Return field `name` of the model of all environments, [num_envs, ...]."""
+
+    @abstractmethod
+    def _set_constants(self, envs: Ids) -> None:
+        """Derive what follows from fields of the model of `envs`."""
 
     def poses(self, body: int) -> Floats:
         """Return (x m, y m, yaw rad) of a body in the world at `time_ns`, [num_envs, 3]."""

@@ -196,6 +196,11 @@ class AttachedWorld(World):
         """Follow another MjData of the same model, from the next reset on."""
         self._their_data = data
 
+    def _field(self, name: str) -> AnyArray:
+        raise RigError(
+            f'this rig is attached to a simulation of somebody else; write {name} of its MjModel'
+        )
+
     def command(self, values: Mapping[str, float], envs: object = slice(None)) -> None:
         """Refuse: the environment has its own commands."""
         raise RigError(
