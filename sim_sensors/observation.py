@@ -40,12 +40,23 @@ class SteppedEnv(Protocol):
 class SensedTerm:
     """One sensor between the truth of a simulation and the observations of a policy."""
 
-    def __init__(self, sensor: AnySensor, truth: Callable[[Any], Array], *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        sensor: AnySensor,
+        truth: Callable[[Any], Array],
+        *,
+        seed: int = 0,
+        physics_rate: bool = False,
+    ) -> None:
         """Measure `truth(env)` [num_envs, width of the sensor's truth] with `sensor`.
 
-        Steps are the finest time: a `rate_hz` above their rate is refused at the first call.
+        Steps of the environment are the finest time: a `rate_hz` above their rate is refused at
+        the first call. With `physics_rate` it is a physics step, of which mjlab makes
+        `env.cfg.decimation` a step: truth is then also looked at whenever `env.scene.update` says
+        that one was made, and is that of its beginning.
         """
         self._sensor, self._truth, self._seed = sensor, truth, seed
+        self._physics_rate, self._per_step, self._passed = physics_rate, 1, 0
         self._pipeline: Pipeline | None = None
         self._step_ns, self._now_ns = 0, -1
         self._lengths: Array = np.zeros(0, np.int64)
@@ -64,17 +75,13 @@ class SensedTerm:
         type of the truth, so that a policy in float32 stays one.
         """
         pipeline = self._pipeline or self._made(env)
-        now_ns = env.common_step_counter * self._step_ns
+        now_ns = env.common_step_counter * self._per_step * self._step_ns
+        self._passed = 0
         begun = env.episode_length_buf < self._lengths + (now_ns > self._now_ns)
         begun = begun | self._told
         self._told[:] = False
         self._lengths = pipeline.xp.copy(env.episode_length_buf)
         self._now_ns = now_ns
-
-        def supply(lanes: Array, out: Array) -> None:
-            out[:] = self._checked(self._truth(env))[lanes]
-
-        pipeline.supplier = supply
         if begun.any():
             pipeline.reset(begun, now_ns)
         pipeline.update(now_ns)
@@ -104,17 +111,40 @@ class SensedTerm:
 
     def _made(self, env: SteppedEnv) -> Pipeline:
         self._step_ns = round(env.step_dt * NS_PER_S)
+        if self._physics_rate:
+            self._follow_physics(env)
         self._pipeline = Pipeline(
             self._sensor,
             RunSetup(
                 num_envs=env.num_envs, seed=self._seed, dt_ns=self._step_ns, device=str(env.device)
             ),
         )
+
+        def supply(lanes: Array, out: Array) -> None:
+            out[:] = self._checked(self._truth(env))[lanes]
+
+        self._pipeline.supplier = supply
         self._lengths = self._pipeline.xp.zeros(env.num_envs, np.int64)
         self._told = self._pipeline.xp.zeros(env.num_envs, np.bool_)
         if env.common_step_counter:  # joined later: its time begins now
-            self._pipeline.reset(None, env.common_step_counter * self._step_ns)
+            now_ns = env.common_step_counter * self._per_step * self._step_ns
+            self._pipeline.reset(None, now_ns)
         return self._pipeline
+
+    def _follow_physics(self, env: Any) -> None:
+        """Look at the truth after each physics step, too."""
+        self._per_step = env.cfg.decimation
+        self._step_ns = round(env.physics_dt * NS_PER_S)
+        update = env.scene.update
+
+        def seen(dt: float) -> None:
+            update(dt)
+            assert self._pipeline is not None
+            steps = env.common_step_counter * self._per_step + self._passed
+            self._pipeline.update(steps * self._step_ns)
+            self._passed += 1
+
+        env.scene.update = seen
 
     def _checked(self, truth: Array) -> Array:
         assert self._pipeline is not None

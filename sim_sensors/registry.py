@@ -21,6 +21,7 @@ BUILT_IN: dict[str, str] = {
     'depth_camera': 'sim_sensors.sensors.cameras.depth_camera:DepthCamera',
     'force_torque': 'sim_sensors.sensors.force_torque:ForceTorque',
     'gnss': 'sim_sensors.sensors.gnss:Gnss',
+    'height_scan': 'sim_sensors.sensors.height_scan:HeightScan',
     'imu': 'sim_sensors.sensors.imu:Imu',
     'joint_state': 'sim_sensors.sensors.joint_state:JointState',
     'lidar2d': 'sim_sensors.sensors.lidar.scan:Lidar2d',

@@ -113,6 +113,14 @@ def heat(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     _colour_bar(figure, cell, axes, '°C')
 
 
+def heights(figure: Figure, cell: SubplotSpec, take: Take) -> None:
+    """Heights over the ground at the end of the run."""
+    measured, true = take.pair('data', -1)
+    span = {'vmin': float(true.min()), 'vmax': float(true.max()) + 0.01}
+    axes = _two_pictures(figure, cell, true, measured, cmap='viridis', **span)
+    _colour_bar(figure, cell, axes, 'm')
+
+
 def tactile(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Depth and shear when the pad was pressed most."""
     fields = 1e3 * take.true('data')

@@ -64,6 +64,7 @@ PANELS: dict[str, Panel] = {
     'depth_camera': pictures.depth,
     'force_torque': curves.wrench,
     'gnss': curves.gnss,
+    'height_scan': pictures.heights,
     'imu': curves.imu,
     'joint_state': curves.series('rad/s', 'velocity'),
     'lidar2d': pictures.scan,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import mujoco
 import numpy as np
 
-from rig_common.arrays import AnyArray, Flags, Floats, Floats32, Ints32
+from rig_common.arrays import AnyArray, Flags, Floats, Floats32, Ids, Ints32
 
 Surface = Literal['none', 'incidence', 'normal']
 """How much a cast says about the surface: nothing, the cosine of incidence, or the normal too."""
@@ -60,7 +60,7 @@ class RayCaster(ABC):
 def visible_geoms(
     model: mujoco.MjModel,
     *,
-    exclude_bodies: tuple[int, ...] = (),
+    exclude_bodies: Sequence[int] | Ids = (),
     groups: tuple[int, ...] | None = None,
     transparent_below: float = 0.0,
 ) -> Flags:
@@ -74,17 +74,28 @@ def visible_geoms(
     textured = model.geom_matid >= 0
     alpha[textured] = model.mat_rgba[model.geom_matid[textured], 3]
     visible: Flags = (alpha > 0.0) & (alpha >= transparent_below)
-    if exclude_bodies:
-        visible &= ~np.isin(model.geom_bodyid, exclude_bodies)
+    visible &= ~np.isin(model.geom_bodyid, exclude_bodies)
     if groups is not None:
         visible &= np.isin(model.geom_group, groups)
     return visible
 
 
-def subtree_bodies(model: mujoco.MjModel, body: int) -> tuple[int, ...]:
-    """Return `body` and every body that is fixed to it or below it."""
-    inside = np.zeros(model.nbody, dtype=bool)
-    inside[body] = True
-    for child in range(body + 1, model.nbody):
-        inside[child] = inside[model.body_parentid[child]]
-    return tuple(np.flatnonzero(inside).tolist())
+def visible_from(
+    model: mujoco.MjModel,
+    site: int,
+    *,
+    exclude_own_body: bool,
+    exclude_bodies: Iterable[str] = (),
+    **keys: Any,
+) -> Flags:
+    """Return `visible_geoms` for a sensor at `site`: without bodies and what is attached to them.
+
+    `exclude_own_body` is that of the site, if it is not the world.
+    """
+    out = np.zeros(model.nbody, np.bool_)
+    out[[model.body(body).id for body in exclude_bodies]] = True
+    own = int(model.site_bodyid[site])
+    out[own] |= exclude_own_body and own != 0
+    for child in range(1, model.nbody):
+        out[child] |= out[model.body_parentid[child]]
+    return visible_geoms(model, exclude_bodies=np.flatnonzero(out), **keys)

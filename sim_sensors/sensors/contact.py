@@ -17,6 +17,8 @@ from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative
 
 INFRARED = 1
+TIMES = ('air_s', 'contact_s', 'last_air_s', 'last_contact_s')
+"""How long it has been open and closed by now (0: it is not), and was when that last ended, s."""
 NS = 1e-9
 """Times closer than this are the same, s."""
 
@@ -34,6 +36,8 @@ class ContactConfig(PhysicalConfig):
     """Force below which it opens again, N; 0 means `threshold_n` (no hysteresis)."""
     debounce_s: NonNegative = 0.0
     """A change must last this long before it is reported, s."""
+    times: bool = False
+    """Whether what is read also has for how long it has been open and closed, and was before."""
 
     @model_validator(mode='after')
     def _release_below_threshold(self) -> ContactConfig:
@@ -61,8 +65,12 @@ class Contact(PhysicalSensor[ContactConfig]):
         self.state_shapes = {'pending': ()}
         self.truth_layout = Layout({'force': (3,)}, float)
         """Net contact force in the sensor's axes, N."""
-        self.returns = Layout({'contact': ()}, bool)
-        """Closed or open."""
+        self.returns = (
+            Layout(dict.fromkeys(('contact', *TIMES), ()), np.float32)
+            if config.times
+            else Layout({'contact': ()}, bool)
+        )
+        """Closed (1) or open (0), and s."""
         self._truth_template = msgs.wrench_stamped(self.frame_id)
         self._template = msgs.range_reading(
             self.frame_id,
@@ -72,7 +80,9 @@ class Contact(PhysicalSensor[ContactConfig]):
             max_range_m=0.0,
         )
         self._release_n = config.release_n or config.threshold_n
-        self.stateful = self._release_n < config.threshold_n or config.debounce_s > 0.0
+        self.stateful = bool(
+            self._release_n < config.threshold_n or config.debounce_s or config.times
+        )
 
     @property
     def fine_truth(self) -> bool:
@@ -90,6 +100,25 @@ class Contact(PhysicalSensor[ContactConfig]):
 
     def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
         """Threshold with hysteresis, then let a change through only once it has lasted."""
+        before = None if previous is None else previous[:, :1] > 0
+        closed = self._closed(values, before, batch)
+        return self._timed(closed, previous, batch) if self.config.times else closed
+
+    def _timed(self, closed: Array, previous: Array | None, batch: Batch) -> Array:
+        """Return [n, 5]: closed, how long open and closed, how long it was so the last time."""
+        xp = batch.noise.xp
+        out = self.return_layout.zeros(len(closed), xp)
+        out[:, :1] = closed
+        if previous is not None:
+            holds = xp.concat([~closed, closed], 1)
+            held = xp.concat([previous[:, :1] == 0, previous[:, :1] > 0], 1)
+            lasted_s = previous[:, 1:3] + batch.period_s
+            out[:, 1:3] = xp.where(holds & held, lasted_s, 0.0)
+            out[:, 3:] = xp.where(held & ~holds, lasted_s, previous[:, 3:])
+        return out
+
+    def _closed(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+        """Return which switches are closed, [n, 1], given which were."""
         xp = batch.noise.xp
         force_n = xp.norm(values)
         if previous is None:

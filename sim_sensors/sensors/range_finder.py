@@ -15,7 +15,7 @@ from sim_sensors.interface import Batch, Topic
 from sim_sensors.interface.config import ranges_are_sane
 from sim_sensors.interface.truth import TruthReader, WorldView
 from sim_sensors.raycast.choice import make_caster
-from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
+from sim_sensors.raycast.ray_caster import visible_from
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
@@ -88,12 +88,9 @@ class ConeReader:
         """Place the rays once in the sensor's frame."""
         model = view.model
         self._site = model.site(site).id
-        own = subtree_bodies(model, int(model.site_bodyid[self._site]))
-        hidden = own if config.exclude_own_body and own[0] != 0 else ()
+        seen = visible_from(model, self._site, exclude_own_body=config.exclude_own_body)
         self._directions = cone(config.num_rays, radians(config.fov_deg))
-        self._caster = make_caster(
-            'mujoco', model, config.max_range_m, visible_geoms(model, exclude_bodies=hidden)
-        )
+        self._caster = make_caster('mujoco', model, config.max_range_m, seen)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Write the nearest distance of each environment, m."""

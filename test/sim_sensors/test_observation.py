@@ -121,3 +121,27 @@ def test_latencies_are_told_once_they_are_drawn() -> None:
     late(env)
     assert ((late.latency_s >= 0.02) & (late.latency_s <= 0.2)).all()
     assert len(late.latency_s.unique()) == env.num_envs
+
+
+def test_at_physics_rate_delays_are_whole_physics_steps() -> None:
+    """Delays of 7 ms where the environment steps by 20 ms and its physics by 5 ms."""
+    env = environment()
+    env.cfg, env.physics_dt = SimpleNamespace(decimation=4), 0.005
+    env.scene = SimpleNamespace(update=lambda dt: None)
+    env.time_s = 0.0  # of the state that the truth shows
+
+    def clock(env: Any) -> Any:
+        return torch.full((env.num_envs, 6), env.time_s, dtype=torch.float64)
+
+    keys = {'type': 'imu', 'rate_hz': 0.0, 'delay_range_s': (0.007, 0.007), 'history_length': 4}
+    late = SensedTerm(Imu('imu', ImuConfig(**keys)), clock, physics_rate=True)
+    seen = []
+    for k in range(6):
+        seen.append(late(env)[0, 0].item())
+        for part in range(4):
+            env.time_s = 0.02 * k + 0.005 * part  # as MuJoCo's arrays after a step
+            env.scene.update(0.005)
+        env.time_s = 0.02 * (k + 1)
+        step(env, *([2] if k == 3 else []))
+    assert seen == pytest.approx([0.0, 0.01, 0.03, 0.05, 0.07, 0.09])
+    assert late(env)[:, 0].tolist() == pytest.approx([0.11] * 4)

@@ -41,6 +41,12 @@ EVERY: dict[str, dict[str, Any]] = {
     'depth_camera': {**PICTURE, 'points': True},
     'segmentation': PICTURE,
     'range': {'num_rays': 8},
+    'height_scan': {
+        'mount': {'pos_m': [0.9, 0.4, 0.0]},  # over the post
+        'size_m': [0.1, 0.1],
+        'spacing_m': 0.05,
+        'above_m': 3.0,
+    },
     'contact': {},
     'contact_force': {},
     'force_torque': {},

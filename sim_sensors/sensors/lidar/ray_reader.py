@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import mujoco
 import numpy as np
 
-from rig_common.arrays import Flags, Floats
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.interface.truth import WorldView
 from sim_sensors.raycast.choice import make_casters
 from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.raycast.patterns import Pattern
-from sim_sensors.raycast.ray_caster import Hits, Surface, subtree_bodies, visible_geoms
+from sim_sensors.raycast.ray_caster import Hits, Surface, visible_from
 from sim_sensors.sensors.lidar.config import LidarConfig
 from sim_sensors.sensors.lidar.motions import AXES, Motions
 from sim_sensors.sensors.lidar.optics import merge_echoes, reflectivity_table, sub_beams
@@ -79,7 +79,14 @@ class SweepReader:
             config.backend,
             model,
             config.max_range_m,
-            self._visible(),
+            visible_from(
+                model,
+                self._site,
+                exclude_own_body=config.exclude_own_body,
+                exclude_bodies=config.exclude_bodies,
+                groups=config.geom_groups or None,
+                transparent_below=config.transparent_below,
+            ),
             self._features_of(0)[0][:, :3],
             view.num_envs,
         )
@@ -91,22 +98,6 @@ class SweepReader:
     def backend(self) -> str:
         """Which backend casts and why."""
         return self._caster.reason
-
-    def _visible(self) -> Flags:
-        """Return the geoms that its rays can hit, [ngeom]."""
-        config, model = self._config, self._model
-        hidden: list[int] = []
-        own = int(model.site_bodyid[self._site])
-        if config.exclude_own_body and own != 0:
-            hidden += subtree_bodies(model, own)
-        for body in config.exclude_bodies:
-            hidden += subtree_bodies(model, int(model.body(body).id))
-        return visible_geoms(
-            model,
-            exclude_bodies=tuple(hidden),
-            groups=config.geom_groups or None,
-            transparent_below=config.transparent_below,
-        )
 
     def _features_of(self, frame: int) -> list[Floats]:
         """Return [rays, 9] for each segment: d, t d and t^2 / 2 d of every ray d fired at t.

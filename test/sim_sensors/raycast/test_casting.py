@@ -7,7 +7,7 @@ from support.ray_scenes import needs_embree
 
 from rig_common.errors import RigError
 from sim_sensors.raycast.choice import make_caster
-from sim_sensors.raycast.ray_caster import subtree_bodies, visible_geoms
+from sim_sensors.raycast.ray_caster import visible_from, visible_geoms
 
 BACKENDS = ('mujoco', pytest.param('embree', marks=needs_embree))
 XML = """
@@ -19,7 +19,7 @@ XML = """
     <geom name="ghost" type="box" size=".05 5 5" pos="4.5 0 0" rgba="1 1 1 0"/>
     <geom name="marker" type="sphere" size=".2" pos="3.5 0 0" group="3"/>
     <body name="robot">
-      <freejoint/>
+      <freejoint/><site name="eye"/>
       <geom name="hull" type="sphere" size=".3"/>
       <body name="mast" pos="1 0 0"><geom name="pole" type="cylinder" size=".1 1"/></body>
     </body>
@@ -36,9 +36,12 @@ def world():
     return model, data
 
 
-def forward_hit(world, backend, max_range=20.0, **chosen):
+def forward_hit(world, backend, max_range=20.0, own=False, **chosen):
     model, data = world
-    caster = make_caster(backend, model, max_range, visible_geoms(model, **chosen))
+    seen = visible_geoms(model, **chosen)
+    if own:
+        seen = visible_from(model, model.site('eye').id, exclude_own_body=True, **chosen)
+    caster = make_caster(backend, model, max_range, seen)
     hits = caster.cast(data, np.zeros(3), np.array([[1.0, 0.0, 0.0]]))
     geom = int(hits.geom[0])
     return (model.geom(geom).name if geom >= 0 else None), float(hits.range_m[0])
@@ -47,13 +50,11 @@ def forward_hit(world, backend, max_range=20.0, **chosen):
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_what_is_left_out_is_not_hit(world, backend):
     model = world[0]
-    robot, mast = model.body('robot').id, model.body('mast').id
+    robot = model.body('robot').id
     assert forward_hit(world, backend) == ('hull', pytest.approx(0.3, abs=1e-5))
     assert forward_hit(world, backend, exclude_bodies=(robot,))[0] == 'pole'
-    own = subtree_bodies(model, robot)
-    assert own == (robot, mast)
-    assert forward_hit(world, backend, exclude_bodies=own) == ('marker', pytest.approx(3.3))
-    rest = {'exclude_bodies': own, 'groups': (0, 1, 2)}
+    assert forward_hit(world, backend, own=True) == ('marker', pytest.approx(3.3))
+    rest = {'own': True, 'groups': (0, 1, 2)}
     assert forward_hit(world, backend, **rest) == ('pane', pytest.approx(4.95))
     assert forward_hit(world, backend, transparent_below=0.5, **rest) == (
         'wall',
@@ -63,8 +64,7 @@ def test_what_is_left_out_is_not_hit(world, backend):
 
 @pytest.mark.parametrize('backend', BACKENDS)
 def test_beyond_the_maximum_range_nothing_is_hit(world, backend):
-    own = subtree_bodies(world[0], world[0].body('robot').id)
-    name, distance = forward_hit(world, backend, max_range=3.2, exclude_bodies=own)
+    name, distance = forward_hit(world, backend, max_range=3.2, own=True)
     assert name is None
     assert distance == np.inf
 

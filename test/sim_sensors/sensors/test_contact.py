@@ -208,3 +208,27 @@ def test_many_probes_share_a_mount(tmp_path: Path) -> None:
 def test_probes_are_points() -> None:
     with pytest.raises((RigError, ValueError), match='probes_m has 4 numbers'):
         make_sensor('skin', type='contact_probe', probes_m=[0.0, 0.0, 0.0, 1.0])
+
+
+def test_times_of_contacts_are_those_of_a_plain_loop(tmp_path: Path) -> None:
+    """A ball that bounces: how long it flies and lies, and how long it did before."""
+    xml = """
+    <mujoco><option timestep="0.001"/><worldbody><geom type="plane" size="3 3 1"/>
+      <body name="ball" pos="0 0 .3"><freejoint/>
+        <geom type="sphere" size=".05" mass=".5" solref="-9000 -.5"/></body>
+    </worldbody></mujoco>"""
+    keys = {'type': 'contact', 'mount': {'body': 'ball'}, 'rate_hz': 200.0, 'threshold_n': 0.5}
+    done = run(tmp_path, xml, {'plain': keys, 'timed': {**keys, 'times': True}}, 2.0)
+    closed = np.array([each.values[0] for each in done.samples['plain']])
+    times = np.array([each.values for each in done.samples['timed']])
+    assert np.count_nonzero(np.diff(closed)) > 6
+    np.testing.assert_array_equal(times[:, 0] > 0, closed)
+    since, last = 0.0, {False: 0.0, True: 0.0}
+    for k, is_closed in enumerate(closed):
+        if k and is_closed == closed[k - 1]:
+            since += 0.005
+        elif k:
+            last[bool(closed[k - 1])], since = since + 0.005, 0.0
+        now = (0.0, since) if is_closed else (since, 0.0)
+        np.testing.assert_allclose(times[k, 1:], [*now, last[False], last[True]], atol=1e-5)
+    assert times[-1, 3] > 0.02 and times[-1, 4] > 0.0

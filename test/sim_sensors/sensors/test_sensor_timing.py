@@ -156,6 +156,7 @@ NOISE = {
     'lidar2d': 0.02,
     'lidar3d': 0.02,
     'range': 0.01,
+    'height_scan': 0.01,
     'contact_force': 0.2,
     'force_torque': 0.2,
     'contact_probe': 0.001,

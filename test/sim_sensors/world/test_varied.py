@@ -71,7 +71,7 @@ def test_a_reset_environment_is_one_compiled_with_its_numbers(
 def test_what_sensors_have_baked_in_is_refused(tmp_path: Path) -> None:
     (tmp_path / 'sled.xml').write_text(SLED.format(**NUMBERS[0]))
     world = make_world(WorldConfig(model='sled.xml', timestep_s=0.002), base_dir=tmp_path)
-    with pytest.raises(RigError, match="takes body_mass, .* not 'geom_size'"):
+    with pytest.raises(RigError, match=r"takes body_mass, .* not 'geom_size'"):
         world.model_field('geom_size')
     model = mujoco.MjModel.from_xml_path(str(tmp_path / 'sled.xml'))
     data = mujoco.MjData(model)
