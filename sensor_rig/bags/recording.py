@@ -61,14 +61,14 @@ class Recording:
         self.said: list[int] = []
         """How many messages of each connection there should be."""
         try:
-            opener = other_format(path)
+            opener = other_format(path, self._tell)
             paths, self._metadata = ([], None) if opener else files_of(path, self._tell)
             self._budget = Budget(sum(_size_of(each) for each in paths))
             if opener is not None:
-                self._files.append(_made(path, opener))
+                self._files.append(self._made(path, opener))
             self._open_files(paths)
             for each in trajectories:
-                self._add(_made(each, partial(trajectory_file, each)))
+                self._add(self._made(each, partial(trajectory_file, each)))
             self._join()
             if self._problems and not sum(each.msgcount for each in self.connections):
                 raise RigError(f'{self._unreadable()}: {"; ".join(self._problems[:3])}')
@@ -150,6 +150,14 @@ class Recording:
                 f'times should be on the clock of the recording'
             )
         self._files.append(trajectory)
+
+    def _made(self, path: Path, opener: Callable[[], MadeFile]) -> MadeFile:
+        try:
+            return opener()
+        except (BrokenError, OSError, ValueError, IndexError, KeyError) as error:
+            why = getattr(error, 'strerror', None) or ' '.join(str(error).split())
+            problems = '; '.join([why, *self._problems[:3]])
+            raise RigError(f'{path} cannot be read: {problems}') from None
 
     def _tell(self, problem: str) -> None:
         self._problems.append(problem)
@@ -275,14 +283,6 @@ class Recording:
                     f'{other.name} and {file.path.name} of {self._path} hold the same messages, '
                     f'which are read twice'
                 )
-
-
-def _made(path: Path, opener: Callable[[], MadeFile]) -> MadeFile:
-    try:
-        return opener()
-    except (BrokenError, OSError, ValueError, IndexError, KeyError) as error:
-        why = getattr(error, 'strerror', None) or ' '.join(str(error).split())
-        raise RigError(f'{path} cannot be read: {why}') from None
 
 
 def _size_of(path: Path) -> int:

@@ -16,7 +16,7 @@ from rig_common import msgs
 from rig_common.cdr import Template
 from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
 from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
-from sensor_rig.bags.storage.base import BrokenError
+from sensor_rig.bags.storage.base import BrokenError, Miss
 
 DATA = 'data.csv'
 MODELS = {'radial-tangential': 'plumb_bob', 'radtan': 'plumb_bob', 'equidistant': 'equidistant'}
@@ -31,20 +31,20 @@ def asl_folder(path: Path) -> Path | None:
     return None
 
 
-def asl_file(folder: Path) -> MadeFile:
-    """Return the sensors of a folder."""
+def asl_file(folder: Path, miss: Miss) -> MadeFile:
+    """Return the sensors of a folder; `miss` gets a sentence for what is left out."""
     streams: list[MadeStream] = []
     for table in sorted(folder.glob(f'*/{DATA}')):
-        streams += _sensor(table.parent)
+        streams += _sensor(table.parent, miss)
     return MadeFile(folder, streams)
 
 
-def _sensor(folder: Path) -> list[MadeStream]:
-    header, rows = _table(folder / DATA)
+def _sensor(folder: Path, miss: Miss) -> list[MadeStream]:
+    header, rows = _table(folder / DATA, miss)
     about = _about(folder / 'sensor.yaml')
     kind = str(about.get('sensor_type', '')).lower()
     if 'camera' in kind or any('filename' in name for name in header):
-        return _camera(folder, rows, about)
+        return _camera(folder, rows, about, miss)
     if not rows:
         return []
     times_ns = np.array([int(row[0]) for row in rows], np.int64)
@@ -65,14 +65,16 @@ def _sensor(folder: Path) -> list[MadeStream]:
     return []
 
 
-def _table(file: Path) -> tuple[list[str], list[list[str]]]:
+def _table(file: Path, miss: Miss) -> tuple[list[str], list[list[str]]]:
     with file.open(newline='', encoding='utf-8') as text:
         lines = [[word.strip() for word in row] for row in csv.reader(text) if row]
     header = [word.lstrip('#').strip() for word in lines[0]] if lines else []
-    rows = [row for row in lines if row[0].lstrip('-').isdigit()]
     if len(header) < 2:
         raise BrokenError(f'{file.parent.name}/{DATA} has no columns')
-    return header, [row for row in rows if len(row) == len(rows[0])]
+    rows = [row for row in lines[1:] if row[0].isdecimal() and len(row) == len(header)]
+    if left_out := len(lines) - 1 - len(rows):
+        miss(f'{left_out} lines of {file} make no sense and are left out')
+    return header, rows
 
 
 def _about(file: Path) -> dict[str, object]:
@@ -87,8 +89,12 @@ def _about(file: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _camera(folder: Path, rows: list[list[str]], about: dict[str, object]) -> list[MadeStream]:
-    rows = [row for row in rows if (folder / 'data' / row[1]).is_file()]
+def _camera(
+    folder: Path, listed: list[list[str]], about: dict[str, object], miss: Miss
+) -> list[MadeStream]:
+    rows = [row for row in listed if (folder / 'data' / row[1]).is_file()]
+    if missing := len(listed) - len(rows):
+        miss(f'{missing} of {len(listed)} pictures of {folder} are not there')
     times_ns = np.array([int(row[0]) for row in rows], np.int64)
     name = folder.name
 

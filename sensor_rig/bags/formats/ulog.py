@@ -1,4 +1,4 @@
-"""Logs of PX4 (ULog), by pyulog: what estimators fuse, in the units and frames of ROS.
+"""Logs of PX4 (ULog): what estimators fuse, in the units and frames of ROS.
 
 A message is received at its `timestamp` (when it was published) and stamped with its
 `timestamp_sample`, where the topic has one; both are of the autopilot's clock. Without one its
@@ -9,63 +9,64 @@ from front-right-down to front-left-up, world frames from north-east-down to eas
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rig_common import msgs
 from rig_common.arrays import Floats, Ints
-from rig_common.errors import RigError
-from rig_common.installing import pip_install
 from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
 from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
-from sensor_rig.bags.storage.base import BrokenError
+from sensor_rig.bags.formats.ulog_records import MOST_US, Rows, ULogRecords
+from sensor_rig.bags.storage.base import Miss
 
-MAGIC = b'ULog\x01\x12\x35'
 FLU = np.array([1.0, -1.0, -1.0])
 GAUSS = 1e-4
 LEAST_PA = 2000.0
 """Smaller pressures are in hPa, as older logs have them."""
 
-Fields = dict[str, NDArray[Any]]
-Made = Callable[[str, Ints, Ints, Fields], MadeStream | None]
+Made = Callable[[str, Ints, Ints, Rows], MadeStream | None]
 """From topic, stamps, receive times and fields to the stream; None where fields are missing."""
 
 
-def ulog_file(path: Path) -> MadeFile:
+def ulog_file(path: Path, miss: Miss) -> MadeFile:
     """Return the topics of a log that are read."""
-    try:
-        from pyulog import ULog
-    except ImportError:
-        need = pip_install('pyulog')
-        raise RigError(f'{path} is a log of PX4, which needs pyulog: {need}') from None
-    try:
-        log: Any = ULog(str(path), list(READERS))
-    except Exception as error:  # whatever pyulog meets in broken bytes
-        raise BrokenError(f'pyulog cannot read it: {error}') from None
-    several = Counter(each.name for each in log.data_list)
+    logged = [each for each in ULogRecords(path, READERS, miss).logged if each.raw]
+    several = Counter(each.name for each in logged)
     streams = []
-    for each in log.data_list:
-        topic = f'/{each.name}_{each.multi_id}' if several[each.name] > 1 else f'/{each.name}'
-        received_ns = np.asarray(each.data['timestamp'], np.int64) * 1000
-        sampled = np.asarray(each.data.get('timestamp_sample', 0), np.int64) * 1000
-        stamps_ns = np.where(sampled > 0, sampled, received_ns)
-        made = READERS[each.name](topic, stamps_ns, received_ns, each.data)
+    for each in logged:
+        topic = f'/{each.name}_{each.instance}' if several[each.name] > 1 else f'/{each.name}'
+        rows = each.rows
+        times = [name for name in ('timestamp', 'timestamp_sample') if name in _names(rows)]
+        if times[:1] != ['timestamp']:
+            miss(f'{topic} of {path} has no times, so its {len(rows)} messages are left out')
+            continue
+        good = np.all([rows[name] <= MOST_US for name in times], axis=0)
+        if not good.all():
+            miss(f'{topic} of {path} has {np.sum(~good)} messages with a time that is none')
+        rows = rows[good]
+        received_ns = rows['timestamp'].astype(np.int64) * 1000
+        sampled = rows[times[-1]].astype(np.int64) * 1000 if len(times) > 1 else 0 * received_ns
+        made = READERS[each.name](
+            topic, np.where(sampled > 0, sampled, received_ns), received_ns, rows
+        )
         if made is not None:
             streams.append(replace(made, has_arrivals=bool((sampled > 0).any())))
     return MadeFile(path, streams)
 
 
-def _columns(fields: Fields, name: str, parts: Sequence[object]) -> Floats | None:
-    """Return fields such as `q[0]`, `q[1]` as [n, parts]; None where one is not there."""
-    names = [f'{name}[{part}]' if name else str(part) for part in parts]
-    if not all(each in fields for each in names):
+def _names(rows: Rows) -> tuple[str, ...]:
+    return rows.dtype.names or ()
+
+
+def _columns(rows: Rows, *names: str) -> Floats | None:
+    """Return a field that is a vector, or several that are none, as [n, parts]; None where one is
+    not there."""
+    if not all(name in _names(rows) for name in names):
         return None
-    return np.stack([np.asarray(fields[each], float) for each in names], axis=1)
+    return np.column_stack([rows[name].astype(float) for name in names])
 
 
 def _imu_stream(
@@ -78,34 +79,32 @@ def _imu_stream(
 
 
 def _sensor_combined(
-    topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
+    topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows
 ) -> MadeStream | None:
-    values = (_columns(fields, name, range(3)) for name in ('gyro_rad', 'accelerometer_m_s2'))
+    values = (_columns(rows, name) for name in ('gyro_rad', 'accelerometer_m_s2'))
     return _imu_stream(topic, stamps_ns, received_ns, *values)
 
 
-def _vehicle_imu(
-    topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
-) -> MadeStream | None:
+def _vehicle_imu(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
     """Return the mean rates of each step, stamped in its middle."""
     rates = []
     for name in ('angle', 'velocity'):
-        moved = _columns(fields, f'delta_{name}', range(3))
-        lasted_us = np.maximum(np.asarray(fields.get(f'delta_{name}_dt', 0), float), 1.0)
-        if moved is None or lasted_us.ndim != 1:
+        moved, lasted_us = (_columns(rows, f'delta_{name}{end}') for end in ('', '_dt'))
+        if moved is None or lasted_us is None:
             return None
-        rates.append(moved / (lasted_us[:, None] * 1e-6))
+        lasted_us = np.maximum(lasted_us, 1.0)
+        rates.append(moved / (lasted_us * 1e-6))
         if name == 'angle':
-            stamps_ns = stamps_ns - np.rint(lasted_us * 500.0).astype(np.int64)
+            stamps_ns = stamps_ns - np.rint(lasted_us[:, 0] * 500.0).astype(np.int64)
     return _imu_stream(topic, stamps_ns, received_ns, *rates)
 
 
-def _pose(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
-    quats = _columns(fields, 'q', range(4))
+def _pose(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
+    quats = _columns(rows, 'q')
     if quats is None:
         return None
-    place = _columns(fields, 'position', range(3))
-    place = _columns(fields, '', 'xyz') if place is None else place
+    place = _columns(rows, 'position')
+    place = _columns(rows, *'xyz') if place is None else place
     place = np.zeros((len(quats), 3)) if place is None else place
     good = np.isfinite(quats).all(axis=1) & (np.linalg.norm(quats, axis=1) > 0.5)
     w, x, y, z = quats[good].T
@@ -118,10 +117,10 @@ def _pose(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> Mad
     return replace(made, receive_ns=received_ns[good])
 
 
-def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
-    places = _columns(fields, '', ('latitude_deg', 'longitude_deg', 'altitude_msl_m'))
+def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
+    places = _columns(rows, 'latitude_deg', 'longitude_deg', 'altitude_msl_m')
     if places is None:
-        places = _columns(fields, '', ('lat', 'lon', 'alt'))
+        places = _columns(rows, 'lat', 'lon', 'alt')
         if places is None:
             return None
         places = places * (1e-7, 1e-7, 1e-3)
@@ -129,8 +128,8 @@ def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> Made
     return filled(topic, template, stamps_ns, received_ns, position=places)
 
 
-def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) -> MadeStream | None:
-    values = _columns(fields, '', ('pressure',))
+def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
+    values = _columns(rows, 'pressure')
     if values is None:
         return None
     pascals = values[:, 0] * (100.0 if np.median(values) < LEAST_PA else 1.0)
@@ -138,10 +137,8 @@ def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields) ->
     return filled(topic, template, stamps_ns, received_ns, fluid_pressure=pascals)
 
 
-def _magnetometer(
-    topic: str, stamps_ns: Ints, received_ns: Ints, fields: Fields
-) -> MadeStream | None:
-    values = _columns(fields, '', 'xyz')
+def _magnetometer(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
+    values = _columns(rows, *'xyz')
     if values is None:
         return None
     template = msgs.magnetic_field(topic.strip('/'))

@@ -300,7 +300,6 @@ def test_a_folder_of_euroc_is_corrected_into_a_recording(tmp_path: Path) -> None
 
 
 def test_a_log_of_px4_is_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip('pyulog', reason='pyulog is not installed (extra ulog)')
     log = write_ulog(tmp_path / 'flight.ulg')
     with BagReader(log) as bag:
         assert set(bag.topics) == {
@@ -329,10 +328,83 @@ def test_a_log_of_px4_is_a_recording(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_broken_log_is_one_sentence(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip('pyulog', reason='pyulog is not installed (extra ulog)')
     (tmp_path / 'flight.ulg').write_bytes(content)
     assert main(['inspect', str(tmp_path / 'flight.ulg')]) == 2
     assert capsys.readouterr().err.startswith('error: ')
+
+
+def log_of_pressures(count: int = 400) -> bytes:
+    rows = np.array([[1e6 + k * 1e4, 1e6 + k * 1e4 - 2e3, 1e5 + k] for k in range(count)])
+    fields = ['uint64_t timestamp', 'uint64_t timestamp_sample', 'float pressure']
+    return ulog_bytes({'sensor_baro': (fields, rows)})
+
+
+@pytest.mark.parametrize(
+    ('place', 'lost', 'sentence'),
+    [
+        (-10, 1, 'the file is cut there'),
+        (-3000, 1, 'bytes make no sense, and it is read on behind them'),
+    ],
+)
+def test_what_is_damaged_in_a_log_is_said(
+    tmp_path: Path, place: int, lost: int, sentence: str
+) -> None:
+    """The last message is cut, or the size of one in the middle is wrong."""
+    raw = bytearray(log_of_pressures())
+    if place == -10:
+        del raw[place:]
+    else:
+        raw[raw.rindex(b'D', 0, place) - 2] ^= 4
+    (tmp_path / 'flight.ulg').write_bytes(raw)
+    with BagReader(tmp_path / 'flight.ulg') as bag:
+        assert len(list(bag.messages())) == 400 - lost
+        assert len(bag.problems) == 1 and sentence in bag.problems[0]
+
+
+def test_messages_of_no_topic_in_a_log_are_counted(tmp_path: Path) -> None:
+    raw = log_of_pressures().replace(b'\x00\x00sensor_baro', b'\x07\x00sensor_baro')
+    raw += log_of_pressures(20)[16:]
+    (tmp_path / 'flight.ulg').write_bytes(raw)
+    with BagReader(tmp_path / 'flight.ulg') as bag:
+        assert len(list(bag.messages())) == 20
+        assert '400 messages belong to no topic' in bag.problems[0]
+
+
+@pytest.mark.parametrize(
+    'formats',
+    [
+        ['sensor_baro:uint64_t timestamp;float[4000000000] pressure;'],
+        ['sensor_baro:uint64_t timestamp;sensor_baro[9] pressure;'],
+        ['sensor_baro:uint64_t timestamp;a0[999] x;']
+        + [f'a{k}:a{k + 1}[999] x;' for k in range(9)]
+        + ['a9:float x;'],
+    ],
+)
+def test_a_log_whose_formats_would_fill_the_memory_is_one_sentence(
+    tmp_path: Path, formats: list[str]
+) -> None:
+    out = b'ULog\x01\x12\x35\x01' + bytes(8)
+    for kind, body in [*((b'F', each.encode()) for each in formats), (b'A', b'\0\0\0sensor_baro'),
+                       (b'D', bytes(14))]:  # fmt: skip
+        out += struct.pack('<HB', len(body), kind[0]) + body
+    (tmp_path / 'flight.ulg').write_bytes(out)
+    with pytest.raises(RigError, match='makes no sense'):
+        BagReader(tmp_path / 'flight.ulg')
+
+
+def test_lines_and_pictures_that_a_folder_lacks_are_counted(tmp_path: Path) -> None:
+    folder = write_asl(tmp_path)
+    table = folder / 'mav0' / 'cam0' / 'data.csv'
+    names = table.read_text().splitlines()
+    (table.parent / 'data' / names[-1].split(',')[1].strip()).unlink()
+    broken = table.parent / 'data' / names[-2].split(',')[1].strip()
+    broken.write_bytes(broken.read_bytes()[:40])
+    table.write_text('\n'.join([*names, 'no line', '']))
+    with BagReader(folder) as bag:
+        assert '1 lines of' in bag.problems[0] and '1 of ' in bag.problems[1]
+        images = list(bag.messages(['/cam0/image_raw']))
+        assert len(images) == len(names) - 3
+        assert 'lacks messages that it is said to hold: 1 of' in bag.problems[2]
 
 
 def test_a_trajectory_of_another_time_is_one_sentence(tmp_path: Path) -> None:
