@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from rig_common.errors import RigError
@@ -13,7 +14,17 @@ from sensor_rig.bags.metadata import read as read_metadata
 STORAGES = ('.mcap', '.db3')
 ROS1 = '.bag'
 PACKED = '.zstd'
+SIGNS = (b'#ROSBAG', b'SQLite', b'\x89MCAP', b'ULog')
+"""How the files begin that are read as recordings."""
 _NUMBERED = re.compile(r'(.+)_\d+')
+
+
+def looks_like_recording(path: Path) -> bool:
+    """Whether a path is no file, or one that begins or is named like a recording."""
+    if path.is_file() and path.suffix not in (*STORAGES, ROS1, PACKED):
+        with suppress(OSError), path.open('rb') as file:
+            return file.read(8).startswith(SIGNS)
+    return True
 
 
 def files_of(path: Path, miss: Callable[[str], None]) -> tuple[list[Path], Metadata | None]:

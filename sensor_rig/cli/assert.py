@@ -106,11 +106,12 @@ def _tell_offsets(offsets: str) -> None:
 def _measures(args: argparse.Namespace) -> tuple[dict[str, float], str]:
     """Return the measures, and how the offsets in them were estimated (a key of `OFFSETS`)."""
     from rig_common.errors import RigError
-    from sensor_rig.measures.summaries import is_summary, summary_measures
+    from sensor_rig.bags.files import looks_like_recording
+    from sensor_rig.measures.summaries import summary_measures
 
     if not args.run.exists():
         raise RigError(f'there is neither a summary nor a recording at {args.run}')
-    if is_summary(args.run):
+    if not looks_like_recording(args.run):
         for given, option in (
             (args.rig, '--rig'),
             (args.sidecar, '--sidecar'),

@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit every topic, say what was found, and write what was asked for."""
+    from sensor_rig.bags.files import looks_like_recording
     from sensor_rig.cli.support.progress import tell_problems
     from sensor_rig.fit.choosing import candidates
     from sensor_rig.fit.fit_page import fit_page
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     candidates(args.model)
     problems: list[str] = []
     source = args.recording.name
-    if _is_text(args.recording) and (log := read_log(args.recording)) is not None:
+    if not looks_like_recording(args.recording) and (log := read_log(args.recording)) is not None:
         return _tell_servo(args, fit_servo(log, args.skip), source)
     fits = _fits(args, problems)
     texts = {}
@@ -95,10 +96,6 @@ def run(args: argparse.Namespace) -> int:
         _print(fits)
         _tell_written(texts)
     return tell_problems(problems)
-
-
-def _is_text(path: Path) -> bool:
-    return path.is_file() and path.suffix not in ('.mcap', '.db3', '.bag')
 
 
 def _tell_servo(args: argparse.Namespace, fit: ServoFit, source: str) -> int:
@@ -145,11 +142,12 @@ def _tell_written(texts: dict[Path, str]) -> None:
 
 
 def _fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
+    from sensor_rig.bags.files import looks_like_recording
     from sensor_rig.fit.fitting import fit_stream
     from sensor_rig.fit.times import of_trace
 
     path: Path = args.recording
-    if _is_text(path):
+    if not looks_like_recording(path):
         return [fit_stream(of_trace(path).between(args.skip), model=args.model)]
     return _bag_fits(args, problems)
 

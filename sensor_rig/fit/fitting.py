@@ -125,7 +125,7 @@ class TopicFit:
     def _clock_keys(self) -> dict[str, Any]:
         clock = self.clock
         found: dict[str, Any] = {}
-        if self.times.host_stamped:
+        if self.times.host_stamped or self.times.has_no_arrivals:
             return {'stamp_at': 'arrival'}
         if self.offset_s:
             found['offset_s'] = float(f'{self.offset_s:.9g}')
@@ -183,8 +183,12 @@ def fit_stream(
             f'{len(clock.steps)} jumps of arrival minus stamp are taken for steps of the '
             'clock; a lasting change of the latency looks the same'
         )
-    if times.host_stamped:
-        notes.append('the host stamps it, so its stamps tell no latency')
+    if times.host_stamped or times.has_no_arrivals:
+        notes.append(
+            'its receive times are copies of its stamps, so they tell no latency'
+            if times.has_no_arrivals
+            else 'the host stamps it, so its stamps tell no latency'
+        )
         return TopicFit(
             times,
             gaps,

@@ -34,6 +34,11 @@ class StreamTimes:
     host_stamped: bool = False
     """Whether the host wrote the stamps: they then tell nothing about latency."""
 
+    @property
+    def has_no_arrivals(self) -> bool:
+        """Whether the receive times are copies of the stamps."""
+        return bool((self.receive_ns == self.stamp_ns).all())
+
     def __len__(self) -> int:
         """Return the number of messages."""
         return len(self.receive_ns)

@@ -10,13 +10,7 @@ from rig_common.errors import RigError, why
 from rig_common.jsonable import with_nan
 from sensor_rig.measures.keys import Measures, measures_of
 
-RECORDINGS = ('.mcap', '.db3', '.bag')
 MAX_BYTES = 1 << 30
-
-
-def is_summary(path: Path) -> bool:
-    """Return whether a path is a document rather than a recording."""
-    return path.is_file() and path.suffix.lower() not in RECORDINGS
 
 
 def summary_measures(path: Path) -> tuple[Measures, str]:

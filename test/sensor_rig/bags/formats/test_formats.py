@@ -324,6 +324,17 @@ def test_a_log_of_px4_is_a_recording(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert evidence['offset_ms'] == pytest.approx(LATE_S * 1e3, abs=4 * evidence['sigma_ms'] + 0.5)
 
 
+def test_fit_and_assert_take_a_log_for_a_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the format tells no receive times, nothing is said of latency."""
+    log = write_ulog(tmp_path / 'flight.ulg')
+    assert main(['assert', str(log), '--that', 'duration_s > 10']) == 0
+    capsys.readouterr()
+    assert main(['fit', str(log), '--topic', '/sensor_gps']) == 0
+    assert 'receive times are copies of its stamps' in capsys.readouterr().out
+
+
 @pytest.mark.parametrize('content', [b'ULog\x01\x12\x35\x01', b'ULog\x01\x12\x35' + bytes(300)])
 def test_a_broken_log_is_one_sentence(
     tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
