@@ -48,10 +48,12 @@ def run(args: argparse.Namespace) -> int:
         return error.EXIT_CODE
     if args.json:
         from sensor_rig.rigfile.timing_figures import timing_figures
-        from sensor_rig.rigfile.unit_slips import unit_slips
+        from sensor_rig.rigfile.unit_slips import unit_slips, unmounted
 
         figures = {name: each.as_json() for name, each in timing_figures(rig).items()}
-        print_json({**rig.as_json(), 'timing': figures, 'warnings': unit_slips(rig)})
+        print_json(
+            {**rig.as_json(), 'timing': figures, 'warnings': unit_slips(rig) + unmounted(rig)}
+        )
         return 0
     print_summary(rig)
     return 0
@@ -134,7 +136,7 @@ def _with_triggers(name: str, sensors: Mapping[str, SensorConfig]) -> dict[str, 
 
 def print_summary(rig: RigConfig) -> None:
     """Print the world, the sensors with their timing, and the sync engine's inputs."""
-    from sensor_rig.rigfile.unit_slips import unit_slips
+    from sensor_rig.rigfile.unit_slips import unit_slips, unmounted
 
     print(f'{rig.path} is valid')
     if rig.world is not None:
@@ -169,7 +171,7 @@ def print_summary(rig: RigConfig) -> None:
                 for name, each in rig.streams.items()
             ],
         )
-    for sentence in unit_slips(rig):
+    for sentence in unit_slips(rig) + unmounted(rig):
         print(f'WARNING: {sentence}')
     if rig.sync_left_out:
         print(f'WARNING: {rig.sync_left_out}')

@@ -2,7 +2,8 @@
 
 Lists the bodies, sites, joints, actuators, keyframes, cameras and sensors of a MuJoCo or URDF
 model. The rig file has sensors in likely places (an IMU on the base, a camera in the head or hand,
-forces in feet, fingertips and wrist) and a driver that moves the robot; it can be run as it is.
+forces in feet, fingertips and wrist) and a driver that moves the robot. It is run for a few
+seconds: `mount` says when the robot fell, drifted or did not move, and which camera sees nothing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sensor_rig.cli.support.output import add_json_argument, print_json, print_t
 
 if TYPE_CHECKING:
     from rig_common.jsonable import JsonObject
+    from sensor_rig.inprocess import InProcessRig
     from sensor_rig.mounting.survey import Survey
 
 NAME = 'mount'
@@ -51,15 +53,13 @@ def run(args: argparse.Namespace) -> int:
     if not args.list:
         _require_free([out, *([] if args.no_picture else [out.with_suffix('.png')])], args.force)
     survey = look_at(args.model)
-    document = survey.as_json()
+    document: JsonObject = survey.as_json()
     if not args.json:
         _print_lists(survey)
     if not args.list:
         document |= _write(survey, out, picture=not args.no_picture)
         if not args.json:
-            for key in ('rig_file', 'picture'):
-                if document.get(key):
-                    print(f'written: {document[key]}')
+            _print_written(document, survey)
     if args.json:
         print_json(document)
     return 0
@@ -75,42 +75,80 @@ def _require_free(files: list[Path], force: bool) -> None:
             raise RigError(f'{file} cannot be written: there is no folder {file.parent}')
 
 
-def _write(survey: Survey, out: Path, *, picture: bool) -> dict[str, object]:
-    """Write the rig file, and the picture where something renders here."""
+def _write(survey: Survey, out: Path, *, picture: bool) -> JsonObject:
+    """Write the rig file, run it, and draw it where something renders here."""
     from rig_common.errors import RigError, UnavailableError
     from rig_common.saving import save_text
     from sensor_rig.cli.support.progress import note
-    from sensor_rig.inprocess import InProcessRig
     from sensor_rig.mounting.guess import Guess
     from sensor_rig.mounting.picture import draw_mounts
     from sensor_rig.mounting.starter import starter_rig
-    from sensor_rig.rigfile import load_rig
+    from sensor_rig.mounting.watch import watch, watched_s
 
     guess = Guess(survey)
     text = starter_rig(survey, guess, out)
+    try:
+        rig = _tried(text, out)
+    except RigError as error:
+        if not str(error).startswith('world.driver'):
+            raise RigError(
+                f'no rig file was written, because the guess does not run: {error}'
+            ) from None
+        note(f'nothing drives it: {error}')
+        text = starter_rig(survey, guess, out, driver='none')
+        rig = _tried(text, out)
+    save_text(out, text)
+    written: JsonObject = {
+        'rig_file': str(out),
+        'picture': None,
+        'mounted': sorted(rig.sensors),
+        'kind': guess.robot.kind,
+    }
+    sensors = list(rig.sensors.values())
+    if picture:
+        file = out.with_suffix('.png')
+        try:
+            rig.world.step()
+            draw_mounts(rig.world.model, rig.world.data(0), sensors, guess.robot.base, file)
+            written['picture'] = str(file)
+        except UnavailableError as error:
+            note(f'no picture: {error}')
+        rig.world.reset()
+    written['watched_s'] = watched_s(rig.world)
+    written['saw'] = [each.as_json() for each in watch(rig.world, sensors, guess.robot)]
+    return written
+
+
+def _tried(text: str, out: Path) -> InProcessRig:
+    """Return the rig of a text that is not yet the file `out`."""
+    from rig_common.errors import RigError
+    from sensor_rig.inprocess import InProcessRig
+    from sensor_rig.rigfile import load_rig
+
     trial = out.with_name(f'.{out.stem}.trial.yaml')
     try:
         trial.write_text(text, encoding='utf-8')
-        rig = InProcessRig(load_rig(trial).with_world(skip_unavailable=True), sync=False)
-        rig.world.step()
-    except RigError as error:
-        raise RigError(
-            f'no rig file was written, because the guess does not run: {error}'
-        ) from None
+        return InProcessRig(load_rig(trial).with_world(skip_unavailable=True), sync=False)
     except OSError as error:
         raise RigError(f'{out} cannot be written: {error.strerror}') from None
     finally:
         trial.unlink(missing_ok=True)
-    save_text(out, text)
-    written: JsonObject = {'rig_file': str(out), 'picture': None, 'mounted': sorted(rig.sensors)}
-    if picture:
-        file = out.with_suffix('.png')
-        try:
-            draw_mounts(rig.world.model, rig.world.data(0), rig.sensors.values(), guess.base, file)
-            written['picture'] = str(file)
-        except UnavailableError as error:
-            note(f'no picture: {error}')
-    return written
+
+
+def _print_written(document: JsonObject, survey: Survey) -> None:
+    from sensor_rig.mounting.guess import LONGEST_STEP_S
+
+    for key in ('rig_file', 'picture'):
+        if document.get(key):
+            print(f'written: {document[key]}')
+    if survey.timestep_s > LONGEST_STEP_S:
+        print(
+            f'the model asks for steps of {survey.timestep_s * 1e3:g} ms; the rig takes '
+            f'{LONGEST_STEP_S * 1e3:g} ms, which its driver needs'
+        )
+    print(f'ran {document["watched_s"]:g} s as a robot of the kind {document["kind"]}:')
+    for sight in document['saw'] or [{'sentence': 'nothing unusual'}]:
+        print(f'  {sight["sentence"]}')
 
 
 def _print_lists(survey: Survey) -> None:

@@ -14,14 +14,21 @@ from sensor_rig.mounting.survey import Survey
 WIDTH = 118
 
 
-def starter_rig(survey: Survey, guess: Guess, out: Path) -> str:
-    """Return a rig file, to be written to `out`, with sensors in likely places."""
+def starter_rig(survey: Survey, guess: Guess, out: Path, **world: object) -> str:
+    """Return a rig file, to be written to `out`, with sensors in likely places.
+
+    `world` replaces keys that were guessed.
+    """
     model = survey.path.absolute()
     near = os.path.relpath(model, out.absolute().parent)
     sensors = guess.sensors()
     values: dict[str, Any] = {
         'seed': 7,
-        'world': {'model': near if not near.startswith('..') else str(model), **guess.world()},
+        'world': {
+            'model': near if not near.startswith('..') else str(model),
+            **guess.world(),
+            **world,
+        },
     }
     if sensors:
         values['sensors'] = sensors

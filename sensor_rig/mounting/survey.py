@@ -12,7 +12,7 @@ from rig_common.errors import RigError
 from rig_common.jsonable import JsonObject
 from sim_sensors.world.actuation.transmissions import Actuators
 from sim_sensors.world.config.world import WorldConfig
-from sim_sensors.world.model.model_file import SUFFIXES, compile_model
+from sim_sensors.world.model.model_file import SUFFIXES, compile_model, read_spec
 from sim_sensors.world.model.poses import keyframe_names
 
 VERSION = 1
@@ -26,6 +26,8 @@ class Survey:
 
     path: Path
     model: mujoco.MjModel
+    timestep_s: float
+    """Physics step that the model asks for."""
     needs_outside_files: bool
     """Whether it reads files from outside its own folder."""
 
@@ -104,14 +106,17 @@ def look_at(path: Path) -> Survey:
         raise RigError(f'there is no model file at {path}')
     if path.suffix.lower() not in SUFFIXES:
         raise RigError(f'{path} should be an MJCF file (.xml) or a URDF file (.urdf)')
-    outside = False
+    config = WorldConfig(model=str(path.absolute()))
     try:
-        model = compile_model(WorldConfig(model=str(path.absolute())), ())
+        spec, _ = read_spec(config, None)
     except RigError as error:
         if 'outside its own folder' not in str(error):
             raise
-        outside = True
-        model = compile_model(
-            WorldConfig(model=str(path.absolute()), allow_outside_files=True), ()
-        )
-    return Survey(path, model, outside)
+        config = config.model_copy(update={'allow_outside_files': True})
+        spec, _ = read_spec(config, None)
+    return Survey(
+        path,
+        compile_model(config, ()),
+        float(spec.option.timestep),
+        config.allow_outside_files,
+    )

@@ -24,6 +24,7 @@ FAST = frozenset(
     }
 )
 """Types whose samples travel in milliseconds."""
+PLACELESS = ('joint_state', 'clock_pps')
 LATENCIES = (
     'delay_range_s',
     'jitter_s',
@@ -64,6 +65,19 @@ def unit_slips(rig: RigConfig) -> list[str]:
             'command, and the unit is s: is it ms?'
         )
     return found
+
+
+def unmounted(rig: RigConfig) -> list[str]:
+    """Return a sentence for every sensor that is fixed to the world without being asked to."""
+    return [
+        f'sensors.{name}.mount names no body, so the sensor is fixed to the world; give the body '
+        'that carries it, or body: world'
+        for name, config in rig.sensors.items()
+        if config.type not in PLACELESS
+        and not getattr(config, 'left_joints', ())
+        and not config.mount.site
+        and 'body' not in config.mount.model_fields_set
+    ]
 
 
 def _numbers(values: Mapping[str, object], prefix: str = '') -> Iterator[tuple[str, float]]:

@@ -47,7 +47,13 @@ def _add_ground(spec: mujoco.MjSpec) -> None:
     material = spec.add_material(name=GROUND, texrepeat=[2, 2], texuniform=True)
     material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = GROUND
     spec.worldbody.add_geom(
-        name=GROUND, type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0, 0, 1], material=GROUND
+        name=GROUND,
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0, 0, 1],
+        material=GROUND,
+        contype=1,  # whatever the model's own default class says
+        conaffinity=1,
+        group=0,
     )
     if not spec.lights:
         spec.worldbody.add_light(pos=[0, 0, 4], dir=[0, 0, -1], castshadow=False)

@@ -17,7 +17,7 @@ from sensor_rig.cli.support.registry import parse
 from sensor_rig.inprocess import open_rig
 from sensor_rig.mounting.guess import Guess
 from sensor_rig.mounting.survey import look_at
-from sensor_rig.rigfile import load_rig
+from sensor_rig.rigfile import RigConfig, load_rig
 
 FLAT = """
 <mujoco><worldbody><body name="palm" pos="0 0 1"><joint name="wrist"/><geom size="0.05"/>
@@ -26,6 +26,28 @@ FLAT = """
   <body name="b"><joint name="b"/><geom size="0.02"/></body>
   <body name="c"><joint name="c"/><geom size="0.02"/></body>
 </body></worldbody></mujoco>
+"""
+
+CART = """
+<mujoco><option timestep="0.002"/><worldbody><geom type="plane" size="9 9 1"/>
+  <geom type="box" size="0.1 2 1" pos="4 0 0"/>
+  <body name="base" pos="0 0 0.6"><freejoint name="root"/>
+    <geom type="box" size="0.2 0.12 0.05" mass="5"/>
+    <site name="lidar" pos="0.1 0 0.1"/>
+    <geom type="sphere" size="0.04" pos="-0.15 0 -0.06" friction="0.01" condim="1"/>
+    <body name="l" pos="0 0.15 -0.02"><joint name="l" axis="0 1 0" armature="0.02"/>
+      <geom type="cylinder" size="0.08 0.02" euler="90 0 0" mass="0.5"/></body>
+    <body name="r" pos="0 -0.15 -0.02"><joint name="r" axis="0 1 0" armature="0.02"/>
+      <geom type="cylinder" size="0.08 0.02" euler="90 0 0" mass="0.5"/></body>
+  </body></worldbody>
+  <actuator><velocity joint="l" kv="2"/><velocity joint="r" kv="2"/></actuator></mujoco>
+"""
+POLE = """
+<mujoco><worldbody><body name="pole" pos="0 0 1"><freejoint/>
+  <geom type="capsule" size="0.03" fromto="0 0 -0.2 0.02 0 0.8" mass="3"/>
+  <body name="leg" pos="0 0 -0.2"><joint name="ankle" axis="0 1 0" range="-1 1" limited="true"/>
+  <geom type="capsule" size="0.03" fromto="0 0 0 0 0 -0.4"/></body></body></worldbody>
+  <actuator><motor joint="ankle"/></actuator></mujoco>
 """
 
 
@@ -76,6 +98,50 @@ def test_an_arm_gets_a_wrist_and_names_that_are_free(tmp_path, monkeypatch):
     np.testing.assert_allclose(camera.rpy_rad, 0.0, atol=1e-6)
     assert [config.sensors[f'{tip}_contact'].type for tip in 'abc'] == ['contact_force'] * 3
     assert config.world.actuators['all'].joint == '*'
+
+
+def mounted(text: str, capsys) -> tuple[dict, RigConfig]:
+    """Return what `mount` says of a model, and the rig file it wrote."""
+    Path('robot.xml').write_text(text)
+    run('robot.xml', '--no-picture', '--json', '--force')
+    return json.loads(capsys.readouterr().out), load_rig('robot_rig.yaml')
+
+
+def test_wheels_are_found_and_put_on_the_floor(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    document, config = mounted(CART, capsys)
+    assert document['kind'] == 'wheeled' and document['saw'] == []
+    drive, wheels = config.world.drive, config.sensors['wheels']
+    assert (
+        (drive.left, drive.right) == (('l',), ('r',)) == (wheels.left_joints, wheels.right_joints)
+    )
+    assert drive.wheel_radius_m == pytest.approx(0.08) and drive.track_m == pytest.approx(0.3)
+    assert config.world.timestep_s == 0.002
+    assert config.world.poses['start']['root'] == pytest.approx(0.1, abs=0.002)
+    assert config.sensors['lidar'].mount.site == 'lidar'
+    assert all(each.clock.drift_ppm for each in config.sensors.values())
+    assert config.sensors['imu'].gyro.noise_density[0] > 0.0
+
+
+def test_what_falls_or_sees_nothing_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    document, _ = mounted(POLE, capsys)
+    assert [each['what'] for each in document['saw']] == ['fell']
+    assert 0.0 < document['saw'][0]['at_s'] < 3.0
+    document, _ = mounted(FLAT.replace('pos="0 0 1"', 'pos="0 0 -1"'), capsys)
+    assert [each['what'] for each in document['saw']] == ['blind']
+
+
+def test_a_drone_leaves_its_place(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    drone = Path(__file__).resolve().parents[3] / 'worlds' / 'drone.xml'
+    run(str(drone), '--no-picture', '--json')
+    assert json.loads(capsys.readouterr().out)['saw'] == []
+    rig = open_rig('drone_rig.yaml', skip_unavailable=True, messages=False)
+    for _ in range(2500):
+        rig.world.step()
+    body = rig.world.model.body('drone').id
+    assert np.ptp([rig.world.bound('xpos')[0, body], [0.0, 0.0, 0.0]], 0).max() > 0.5
 
 
 @needs_renderer

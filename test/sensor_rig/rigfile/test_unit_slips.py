@@ -9,7 +9,7 @@ import pytest
 
 from sensor_rig.rigfile import RigConfig, rig_from_parameters
 from sensor_rig.rigfile.timing_figures import clock_error, timing_figures
-from sensor_rig.rigfile.unit_slips import unit_slips
+from sensor_rig.rigfile.unit_slips import unit_slips, unmounted
 from sim_sensors.timing.config import TimingConfig
 
 
@@ -43,6 +43,17 @@ def rig(sensor: dict[str, Any], **more: Any) -> RigConfig:
 def test_a_likely_slip_is_asked_about(keys: dict[str, Any], question: str) -> None:
     (sentence,) = unit_slips(rig(keys))
     assert re.search(question, sentence)
+
+
+def test_a_forgotten_mount_is_asked_about() -> None:
+    (sentence,) = unmounted(rig({'type': 'imu', 'mount': {'pos_m': [0.0, 0.0, 1.0]}}))
+    assert sentence.startswith('sensors.it.mount names no body')
+    for keys in (
+        {'type': 'imu', 'mount': {'body': 'world'}},
+        {'type': 'imu', 'mount': {'site': 'imu'}},
+    ):
+        assert unmounted(rig(keys)) == []
+    assert unmounted(rig({'type': 'joint_state', 'joints': ['wheel']})) == []
 
 
 def test_usual_values_are_not_asked_about() -> None:
