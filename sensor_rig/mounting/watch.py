@@ -108,8 +108,8 @@ def _moves(world: WorldBase, poses: Floats, joints: Floats, robot: Anatomy) -> I
         yield Sight(
             'still',
             watched_s(world),
-            f'it hardly moves: {way_m.max():.2f} m in {watched_s(world):g} s; look at the wheels in '
-            f'world.drive and at what else touches the floor',
+            f'it hardly moves: {way_m.max():.2f} m in {watched_s(world):g} s; look at the wheels '
+            f'in world.drive and at what else touches the floor',
         )
     elif moved < 1.0:
         yield Sight(
