@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 import mujoco
@@ -31,8 +32,16 @@ class Hits:
 
     def each(self, change: Callable[[AnyArray], AnyArray]) -> Hits:
         """Return these hits with all arrays changed."""
-        arrays = self.range_m, self.geom, self.cos_incidence, self.normal
-        return Hits(*(None if each is None else change(each) for each in arrays))  # type: ignore[arg-type]
+        return Hits(*(None if each is None else change(each) for each in _ARRAYS(self)))  # type: ignore[arg-type]
+
+    @staticmethod
+    def joined(hits: Sequence[Hits]) -> Hits:
+        """Return the answers of several casts as one."""
+        arrays = zip(*map(_ARRAYS, hits), strict=True)
+        return Hits(*(None if each[0] is None else np.concatenate(each) for each in arrays))  # type: ignore[arg-type]
+
+
+_ARRAYS = attrgetter('range_m', 'geom', 'cos_incidence', 'normal')
 
 
 class RayCaster(ABC):

@@ -11,10 +11,9 @@ from pydantic import Field, model_validator
 from rig_common import msgs
 from sim_sensors.interface import Batch, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
-from sim_sensors.raycast.choice import make_casters
 from sim_sensors.raycast.ray_caster import visible_from
+from sim_sensors.sensors.common.eye import Eye
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
-from sim_sensors.sensors.lidar.motions import Motions
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
@@ -84,7 +83,7 @@ class HeightScan(PhysicalSensor[HeightScanConfig]):
 
 
 class HeightReader:
-    """Casts the rays of the grid straight down, of many environments together."""
+    """Casts the rays of the grid straight down."""
 
     parts_ns: Sequence[int] = (0,)
 
@@ -98,30 +97,22 @@ class HeightReader:
         grid = np.meshgrid(ahead, aside, config.above_m, indexing='ij')
         self._points = np.stack(grid, axis=-1).reshape(-1, 3)
         self._down = np.tile([0.0, 0.0, -1.0], (len(self._points), 1))
-        self._motions = Motions(model, site, in_world=False, lasts=False)
-        self._motions.bind(view)
-        self._many, self._caster = make_casters(
-            'auto',
-            model,
-            config.max_range_m + config.above_m,
-            visible_from(model, site, exclude_own_body=config.exclude_own_body),
+        self._eye = Eye(
+            view,
+            site,
             self._down,
-            view.num_envs,
+            visible_from(model, site, exclude_own_body=config.exclude_own_body),
+            config.max_range_m + config.above_m,
         )
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Write the heights of each environment, m."""
-        motion = self._motions.of(view, envs)
+        motion = self._eye.motion(view, envs)
         forward = motion.axes[:, :, 0] * (1.0, 1.0, 0.0)
         forward /= np.maximum(np.linalg.norm(forward, axis=1, keepdims=True), 1e-9)
         left = np.stack([-forward[:, 1], forward[:, 0], forward[:, 2]], axis=1)
         up = np.broadcast_to((0.0, 0.0, 1.0), forward.shape)
         origins = motion.origin[:, None] + self._points @ np.stack([forward, left, up], axis=1)
-        if self._many is not None and len(envs) > 1:
-            down = np.broadcast_to(self._down, origins.shape)
-            hits = self._many.cast_many(envs, motion.bodies, origins, down, 'none', view.data)
-            out[:] = hits.range_m.reshape(out.shape)
-        else:
-            for row, env, start in zip(out, envs, origins, strict=True):
-                row[:] = self._caster.cast(view.data(env), start, self._down).range_m
-        out -= self._above_m
+        down = np.broadcast_to(self._down, origins.shape)
+        hits = self._eye.cast(view, envs, origins, down)
+        np.subtract(hits.range_m.reshape(out.shape), self._above_m, out=out)

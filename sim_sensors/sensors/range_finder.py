@@ -14,8 +14,8 @@ from rig_common.arrays import Floats
 from sim_sensors.interface import Batch, Topic
 from sim_sensors.interface.config import ranges_are_sane
 from sim_sensors.interface.truth import TruthReader, WorldView
-from sim_sensors.raycast.choice import make_caster
 from sim_sensors.raycast.ray_caster import visible_from
+from sim_sensors.sensors.common.eye import Eye
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
@@ -87,18 +87,16 @@ class ConeReader:
     def __init__(self, view: WorldView, site: str, config: RangeConfig) -> None:
         """Place the rays once in the sensor's frame."""
         model = view.model
-        self._site = model.site(site).id
-        seen = visible_from(model, self._site, exclude_own_body=config.exclude_own_body)
-        self._directions = cone(config.num_rays, radians(config.fov_deg))
-        self._caster = make_caster('mujoco', model, config.max_range_m, seen)
+        index = int(model.site(site).id)
+        self._rays = cone(config.num_rays, radians(config.fov_deg))
+        seen = visible_from(model, index, exclude_own_body=config.exclude_own_body)
+        self._eye = Eye(view, index, self._rays, seen, config.max_range_m, backend='mujoco')
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Write the nearest distance of each environment, m."""
-        for row, env in enumerate(envs):
-            data = view.data(env)
-            axes = data.site_xmat[self._site].reshape(3, 3)
-            hits = self._caster.cast(data, data.site_xpos[self._site], self._directions @ axes.T)
-            out[row, 0] = hits.range_m.min()
+        origins, directions = self._eye.motion(view, envs).aim(self._rays, self._rays[:0], 0.0)
+        hits = self._eye.cast(view, envs, origins, directions)
+        out[:, 0] = hits.range_m.reshape(len(envs), -1).min(axis=1)
 
 
 def cone(num_rays: int, opening_rad: float) -> Floats:

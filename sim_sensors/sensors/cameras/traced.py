@@ -14,11 +14,10 @@ import numpy as np
 from rig_common.arrays import Floats, Floats32
 from rig_common.times import seconds_to_ns
 from sim_sensors.interface.truth import WorldView
-from sim_sensors.raycast.choice import make_casters
 from sim_sensors.raycast.ray_caster import Hits, visible_geoms
 from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, bands_of
 from sim_sensors.sensors.cameras.optics import Pinhole
-from sim_sensors.sensors.lidar.motions import Motions
+from sim_sensors.sensors.common.eye import Eye
 from sim_sensors.timing.arrays import Array
 
 CAMERA_GROUPS = (0, 1, 2)
@@ -42,43 +41,28 @@ class TracedReader:
         """Prepare the rays of `sensor`; a pixel that shows nothing reads `missing`."""
         model = view.model
         self._wants, self._missing = wants, missing
-        self._site = int(model.site(sensor.name).id)
         directions, self._cosine = _pixels(sensor.picture)
         self._directions = directions
         self._far_m = float(model.vis.map.zfar * model.stat.extent)
         self._shape = (sensor.config.height, sensor.config.width)
         self.parts_ns: Sequence[int]
         self.parts_ns, self._bands = bands_of(sensor.config, seconds_to_ns(model.opt.timestep))
-        self._motions = Motions(model, self._site, in_world=False, lasts=False)
-        self._many, self._caster = make_casters(
-            'auto',
-            model,
-            self._far_m / float(self._cosine.min()),
-            visible_geoms(model, groups=CAMERA_GROUPS),
+        self._eye = Eye(
+            view,
+            int(model.site(sensor.name).id),
             directions.reshape(-1, 3),
-            view.num_envs,
+            visible_geoms(model, groups=CAMERA_GROUPS),
+            self._far_m / float(self._cosine.min()),
         )
-        if self._many is not None:
-            self._motions.bind(view)
 
     def read(self, view: WorldView, envs: Sequence[int], part: int, out: Array) -> None:
         """Cast the rows of band `part` in each environment."""
         band = self._bands[part]
         rays = self._directions[band].reshape(-1, 3)
         pictures = out.reshape(len(out), *self._shape)
-        if self._many is not None and len(envs) > 1:
-            motion = self._motions.of(view, envs)
-            origins, directions = motion.aim(rays, rays[:0], 0.0)
-            hits = self._many.cast_many(
-                envs, motion.bodies, origins, directions, 'none', view.data
-            )
-            pictures[:, band] = self._picture(hits, len(envs), band)
-            return
-        for row, env in enumerate(envs):
-            data = view.data(env)
-            axes = data.site_xmat[self._site].reshape(3, 3)
-            hits = self._caster.cast(data, data.site_xpos[self._site], rays @ axes.T)
-            pictures[row, band] = self._picture(hits, 1, band)[0]
+        origins, directions = self._eye.motion(view, envs).aim(rays, rays[:0], 0.0)
+        hits = self._eye.cast(view, envs, origins, directions)
+        pictures[:, band] = self._picture(hits, len(envs), band)
 
     def _picture(self, hits: Hits, count: int, band: slice) -> Array:
         """Return what the rays of `count` environments met, [count, rows, width]."""

@@ -5,26 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import mujoco
 import numpy as np
 
 from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.interface.truth import WorldView
-from sim_sensors.raycast.choice import make_casters
-from sim_sensors.raycast.many import ManyCaster
 from sim_sensors.raycast.patterns import Pattern
 from sim_sensors.raycast.ray_caster import Hits, Surface, visible_from
+from sim_sensors.sensors.common.eye import Eye
 from sim_sensors.sensors.lidar.config import LidarConfig
-from sim_sensors.sensors.lidar.motions import AXES, Motions
 from sim_sensors.sensors.lidar.optics import merge_echoes, reflectivity_table, sub_beams
 from sim_sensors.timing.arrays import Array
 
 log = logging.getLogger(__name__)
-
-SITE = int(mujoco.mjtObj.mjOBJ_SITE)  # an int passes to MuJoCo faster than the enum does
-STILL = 1e-9
-"""Speeds below this, m/s and rad/s, do not move a ray."""
 
 
 class SweepReader:
@@ -48,12 +41,11 @@ class SweepReader:
     ) -> None:
         """Prepare the casts of sensor `name`; `sweep_ns` 0 casts all rays at once."""
         model = view.model
-        self._model, self._config, self._pattern = model, config, pattern
-        self._site = int(model.site(name).id)
+        self._config, self._pattern = config, pattern
+        site = int(model.site(name).id)
         self._surface: Surface = (
             'normal' if 'normals' in config.fields else ('incidence' if with_surface else 'none')
         )
-        self._in_world = config.ray_frame == 'world'
         self._reflectivity = reflectivity_table(model, config.optics)
         self.parts_ns: Sequence[int]
         self.parts_ns, self._pieces = _cut(
@@ -66,38 +58,26 @@ class SweepReader:
         ]
         """When each ray of a segment fires, s after the segment's part."""
         self._frame, self._features = -1, list[Floats]()
-        self._lasts = bool(sweep_ns)
         # Origins along a line as one product: five times faster than by broadcasting.
         self._ones_and_lags = [np.stack([np.ones_like(lag), lag], axis=1) for lag in self._lags]
-        self._line = np.zeros((2, 3))
-        self._twist = np.zeros(6)
-        self._spin = np.zeros((3, 3))
-        self._motion = np.zeros((9, 3))
-        self._still, self._turned, self._turned_twice = self._motion.reshape(3, 3, 3)
-        self._motions = Motions(model, self._site, self._in_world, self._lasts)
-        self._many, self._caster = make_casters(
-            config.backend,
-            model,
-            config.max_range_m,
+        self.eye = Eye(
+            view,
+            site,
+            self._features_of(0)[0][:, :3],
             visible_from(
                 model,
-                self._site,
+                site,
                 exclude_own_body=config.exclude_own_body,
                 exclude_bodies=config.exclude_bodies,
                 groups=config.geom_groups or None,
                 transparent_below=config.transparent_below,
             ),
-            self._features_of(0)[0][:, :3],
-            view.num_envs,
+            config.max_range_m,
+            backend=config.backend,
+            in_world=config.ray_frame == 'world',
+            lasts=bool(sweep_ns),
         )
-        if self._many is not None:
-            self._motions.bind(view)
-        log.info('%s: %s', name, self._caster.reason)
-
-    @property
-    def backend(self) -> str:
-        """Which backend casts and why."""
-        return self._caster.reason
+        log.info('%s: %s', name, self.eye.reason)
 
     def _features_of(self, frame: int) -> list[Floats]:
         """Return [rays, 9] for each segment: d, t d and t^2 / 2 d of every ray d fired at t.
@@ -118,31 +98,11 @@ class SweepReader:
         """Cast the rays of segment `part` and write them into their columns of `out`."""
         capture_ns = view.time_ns - self.parts_ns[part]
         frame = frame_of(capture_ns, self._config.rate_hz, self._pattern.frames)
-        if self._many is not None and len(envs) > 1:
-            self._cast_many(self._many, view, envs, frame, part, out)
-            return
-        for row, env in enumerate(envs):
-            data = view.data(env)
-            origins, directions = self._aim(data, frame, part)
-            hits = self._caster.cast(data, origins, directions, self._surface)
-            axes = AXES if self._in_world else data.site_xmat[self._site].reshape(3, 3)
-            self._write(hits, axes[None], part, out[row : row + 1])
-
-    def _cast_many(
-        self,
-        many: ManyCaster,
-        view: WorldView,
-        envs: Sequence[int],
-        frame: int,
-        part: int,
-        out: Array,
-    ) -> None:
-        """Cast the rays of all `envs` together."""
-        motion = self._motions.of(view, envs)
+        motion = self.eye.motion(view, envs)
         origins, directions = motion.aim(
             self._features_of(frame)[part], self._ones_and_lags[part], self._config.z_height_m
         )
-        hits = many.cast_many(envs, motion.bodies, origins, directions, self._surface, view.data)
+        hits = self.eye.cast(view, envs, origins, directions, self._surface)
         self._write(hits, motion.axes, part, out)
 
     def _write(self, hits: Hits, axes: Floats, part: int, out: Array) -> None:
@@ -173,36 +133,6 @@ class SweepReader:
             last -= 3
         if 'geoms' in self._config.fields:
             fields[:, last - 1] = np.maximum(hits.geom, -1).reshape(shape)[..., 0]
-
-    def _aim(self, data: mujoco.MjData, frame: int, part: int) -> tuple[Floats, Floats]:
-        """Return origins ([3] or [rays, 3]) and directions [rays, 3] in the world.
-
-        The sensor turns with W = [w]x, so after t its frame is (1 + t W + t^2 W^2 / 2) R.
-        """
-        features, height_m = self._features_of(frame)[part], self._config.z_height_m
-        axes = AXES if self._in_world else data.site_xmat[self._site].reshape(3, 3)
-        origin = data.site_xpos[self._site]
-        if height_m:
-            origin = origin + height_m * axes[:, 2]
-        if not self._lasts:
-            return origin, features[:, :3] @ axes.T
-        mujoco.mj_objectVelocity(self._model, data, SITE, self._site, self._twist, 0)
-        wx, wy, wz, *velocity = self._twist.tolist()
-        if self._in_world or abs(wx) + abs(wy) + abs(wz) < STILL:
-            directions = features[:, :3] @ axes.T
-        else:
-            # All transposed, so that each product is what the next one takes.
-            self._spin[:] = (0.0, wz, -wy), (-wz, 0.0, wx), (wy, -wx, 0.0)
-            self._still[:] = axes.T
-            np.dot(self._still, self._spin, out=self._turned)
-            np.dot(self._turned, self._spin, out=self._turned_twice)
-            directions = np.dot(features, self._motion)
-            if height_m:
-                velocity = (self._twist[3:] + height_m * self._turned[2]).tolist()
-        if sum(map(abs, velocity)) < STILL:
-            return origin, directions
-        self._line[0], self._line[1] = origin, velocity
-        return np.dot(self._ones_and_lags[part], self._line), directions
 
 
 def frame_of(capture_ns: int, rate_hz: float, frames: int) -> int:

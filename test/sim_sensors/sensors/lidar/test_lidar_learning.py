@@ -273,5 +273,5 @@ def test_soft_bodies_are_cast_environment_by_environment(tmp_path: Any) -> None:
         }
     )
     reader = Rig(config.simulated_world, config.make_sensors().values())._readers['lidar']
-    assert isinstance(reader, SweepReader) and reader._many is None
+    assert isinstance(reader, SweepReader) and reader.eye.many is None
     assert mujoco.MjModel.from_xml_string(text).nflex == 1
