@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rig_common.arrays import Floats
+from rig_common.arrays import Floats, Ints
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, Span, lasting
 from sensor_rig.findings.record import TopicRecord
-from sensor_rig.findings.timeline import TimeLine
+from sensor_rig.findings.timeline import Event, TimeLine
 from sensor_rig.findings.together import overlaps
 
 FEW = 20
@@ -19,6 +20,8 @@ COMPUTED = ('geometry_msgs/', 'nav_msgs/', 'visualization_msgs/', 'tf2_msgs/')
 """Packages of results, which may leave out frames on purpose."""
 LOSS, MUCH = 0.001, 0.2
 """Share of lost frames that is worth a word, and that is wrong."""
+PAUSE = 20.0
+"""Periods from which on nothing is missing of results: there was nothing to publish."""
 
 
 def loss_findings(
@@ -40,14 +43,20 @@ def loss_findings(
             f'periods in turn, {1.0 / line.period_s:.1f} Hz at most',
         )
         return
+    computed = record.type_name.startswith(COMPUTED)
+    if computed and line.is_uneven:
+        return  # published when there is something to say
     shortest_s = line.period_s + 1.5 * grid_s
-    gaps = [g for g in line.gaps if g.amount_s > shortest_s and not overlaps(g, told)]
-    missing = sum(round(gap.amount_s / line.period_s) - 1 for gap in gaps)
-    missing = max(missing - record.zero, 0)  # a frame with a stamp of zero is there
+    longest_s = PAUSE * line.period_s if computed else math.inf
+    gaps = [
+        gap
+        for gap in line.gaps
+        if shortest_s < gap.amount_s < longest_s and not overlaps(gap, told)
+    ]
+    missing = sum(_missing_in(gap, line.spacing_s, record.untold_ns) for gap in gaps)
     share = missing / (line.count + missing)
     if share <= LOSS or missing < 2:
         return
-    computed = record.type_name.startswith(COMPUTED)
     longest_s = max(gap.amount_s for gap in gaps)
     yield found(
         'dropped_frames',
@@ -70,8 +79,14 @@ def loss_findings(
         )
 
 
-def content_findings(record: TopicRecord, line: TimeLine) -> Iterator[Finding]:
-    """Yield copies of messages, and a declared rate that is not the one there is."""
+def _missing_in(gap: Event, spacing_s: float, untold_ns: Ints) -> int:
+    """Return the frames that have room in a gap, without those that came with no own stamp."""
+    there = (untold_ns > gap.span[0]) & (untold_ns <= gap.span[1])
+    return max(round(gap.amount_s / spacing_s) - 1 - int(there.sum()), 0)
+
+
+def double_findings(record: TopicRecord) -> Iterator[Finding]:
+    """Yield messages that come twice."""
     total = max(len(record.stamps_ns), 1)
     if record.copies / total > 0.005 and record.copies > 1:
         apart = record.copies_apart > 0.5 * record.copies
@@ -83,9 +98,12 @@ def content_findings(record: TopicRecord, line: TimeLine) -> Iterator[Finding]:
             f'{record.copies} of {total} messages are an earlier one once more{how}',
             {'doubled': record.copies, 'apart': record.copies_apart},
         )
-    declared = record.scan_time_s
-    period_s = line.period_s
-    if line.count >= FEW and declared > 0.0 and abs(declared - period_s) > 0.1 * period_s:
+
+
+def rate_findings(record: TopicRecord, line: TimeLine) -> Iterator[Finding]:
+    """Yield a declared rate that is not the one there is."""
+    declared, period_s = record.scan_time_s, line.period_s
+    if line.count >= FEW and 0.0 < declared and abs(declared - period_s) > 0.1 * period_s > 0.0:
         yield found(
             'rate_not_declared',
             WARNING,

@@ -13,7 +13,7 @@ import numpy as np
 from rig_common.arrays import Flags, Ints
 from rig_common.cdr import CdrError, endianness
 from rig_common.msgs.decode import read_cloud, read_scan
-from sensor_rig.bags.inspect import CLOUD_TYPE, SCAN_TYPE, TopicTimes
+from sensor_rig.bags.inspect import CLOUD_TYPE, INFO_TYPE, SCAN_TYPE, TopicTimes
 from sensor_rig.bags.inspect import seconds_between as between
 from sensor_rig.bags.starter import OURS
 from sensor_rig.findings.timeline import TimeLine
@@ -76,6 +76,8 @@ class TopicRecord(TopicTimes):
     """The times without zero stamps and without copies; made by `finish`."""
     zero: int = 0
     """Stamps of zero."""
+    untold_ns: Ints = field(default_factory=lambda: NO_TIMES)
+    """Arrivals of messages whose stamp is zero or that of the one before: frames that are there."""
     copies: int = 0
     """Messages that have come before, with the same stamp."""
     copies_apart: int = 0
@@ -124,6 +126,9 @@ class TopicRecord(TopicTimes):
             first, apart = first_ones(line, np.array(self._prints, np.int64))
             self.copies = int((told & ~first).sum())
             self.copies_apart = int((told & ~first & apart).sum())
+            again = np.diff(stamps, prepend=stamps[0] - 1) == 0
+            again &= first | (self.type_name == INFO_TYPE)  # equal stamps make these equal
+            self.untold_ns = line.arrivals_ns[~told | again]
             told &= first
         self.line = line.only(told)
 

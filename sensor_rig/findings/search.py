@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sensor_rig.bags.inspect import TopicFacts, facts_of
 from sensor_rig.findings import declared as declared
-from sensor_rig.findings.arrivals import content_findings, loss_findings
+from sensor_rig.findings.arrivals import double_findings, loss_findings, rate_findings
 from sensor_rig.findings.batches import batch_findings, grains
 from sensor_rig.findings.clocks import arrivals_tell, source_findings, trend_findings
 from sensor_rig.findings.domains import (
@@ -156,7 +156,7 @@ def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iter
         yield from publish_findings(record)
     for record in stamped:
         yield from zero_finding(record)
-        yield from content_findings(record, record.line)
+        yield from double_findings(record)
     looks = [
         Look(record, record.line)
         for record in stamped
@@ -176,9 +176,11 @@ def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iter
     grain_s = grains({look.name: look.line for look in looks})
     for look in looks:
         yield from _rest(look, [*look.told, *hiccups], grain_s[look.name])
+    told = {look.name: look.told for look in looks}
     for record in stamped:
-        if table[record.name].shares_stamps_with:
-            yield from loss_findings(record, record.line, hiccups)
+        owner = table[record.name].shares_stamps_with
+        if owner:
+            yield from loss_findings(record, record.line, [*hiccups, *told.get(owner, ())])
             yield from batch_findings(record.name, record.line)
     yield from pair_findings([record for record in stamped if record.line.count >= FEW])
     yield from copy_findings(stamped)
@@ -320,3 +322,4 @@ def _rest(look: Look, told: Sequence[Span], grain_s: float) -> Iterator[Finding]
     if look.delays_known and arrivals_tell(line) and not told_by_points:
         yield from sweep_findings(steady, about)
     yield from loss_findings(record, line, told, look.grid_s)
+    yield from rate_findings(record, line)

@@ -120,7 +120,7 @@ def _has_holes(steps: Floats) -> bool:
     low, high = np.percentile(near, (5, 95))  # rounded stamps have two usual spacings
     slack = min(max(7.0 * robust_sigma(near) / base, 1.2 * (high - low) / base, 0.02), NEAR)
     parts = steps / base
-    return float((np.abs(parts - np.rint(parts)) < slack).mean()) > EVEN
+    return float((np.abs(parts - np.maximum(np.rint(parts), 1.0)) < slack).mean()) > EVEN
 
 
 def _alternates(steps: Floats) -> bool:

@@ -114,6 +114,16 @@ class TimeLine:
         """Robust sigma of that spacing."""
         return robust_sigma(self.sorted_steps_s)
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether its stamps are on no grid."""
+        return self.jitter_s > UNEVEN * self.period_s
+
+    @property
+    def spacing_s(self) -> float:
+        """Period of the stamps; where they come in bunches, the mean one."""
+        return max(self.period_s, self.arrival_period_s) if self.is_uneven else self.period_s
+
     @cached_property
     def arrival_period_s(self) -> float:
         """Usual spacing of arrivals, by their number: batches do not change it."""
@@ -136,9 +146,8 @@ class TimeLine:
         order = np.argsort(self.stamps_ns, kind='stable')
         stamps, arrivals = self.stamps_ns[order], self.arrivals_ns[order]
         steps, waits = between(stamps[:-1], stamps[1:]), between(arrivals[:-1], arrivals[1:])
-        uneven = self.jitter_s > UNEVEN * period_s
         long_s = max(1.5 * period_s, period_s + GAP_SIGMAS * self.jitter_s)
-        long_s = max(long_s, UNEVEN_PERIODS * period_s) if uneven else long_s
+        long_s = max(long_s, UNEVEN_PERIODS * self.spacing_s) if self.is_uneven else long_s
         late = np.maximum(3.0 * robust_sigma(self.delays_s), 0.5 * steps)
         gap = (steps > long_s) & (np.abs(waits - steps) < late)
         both = steps[1:] + steps[:-1] > 2.4 * period_s  # else a late stamp, the next is in time
@@ -147,7 +156,7 @@ class TimeLine:
         return [
             Event(int(arrivals[i + 1]), float(steps[i]), int(stamps[i + 1]))
             for i in np.flatnonzero(gap)
-            if _stays_behind(steps[i:] - period_s, period_s)
+            if _stays_behind(steps[i:] - self.spacing_s, self.spacing_s)
         ]
 
     @cached_property
