@@ -208,7 +208,7 @@ def _print_findings(findings: list[Finding], covered: Coverage) -> None:
         _print_line('nothing could be checked: no stamped topic is long enough')
     elif not findings:
         _print_line(f'nothing found of {covered.checked} kinds that were looked for')
-    for each in covered.unchecked:
+    for each in covered.brief:
         _print_line(f'not checked: {each.short}')
     print()
 

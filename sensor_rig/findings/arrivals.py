@@ -103,7 +103,7 @@ def double_findings(record: TopicRecord) -> Iterator[Finding]:
 def rate_findings(record: TopicRecord, line: TimeLine) -> Iterator[Finding]:
     """Yield a declared rate that is not the one there is."""
     declared, period_s = record.scan_time_s, line.period_s
-    if line.count >= FEW and 0.0 < declared and abs(declared - period_s) > 0.1 * period_s > 0.0:
+    if line.count >= FEW and declared > 0.0 and abs(declared - period_s) > 0.1 * period_s > 0.0:
         yield found(
             'rate_not_declared',
             WARNING,

@@ -9,12 +9,14 @@ import numpy as np
 from rig_common.arrays import Flags
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import WARNING, Finding, lasting
-from sensor_rig.findings.timeline import TimeLine
+from sensor_rig.findings.timeline import TimeLine, robust_sigma
 
 AT_ONCE = 0.2
 """Of a mean wait: what comes sooner comes with the one before."""
 LEAST = 0.2
 """Share of messages that come with the one before, in a stream of batches."""
+STEADY = 0.1
+"""Spread of the times between batches, as a part of them."""
 NEAR_NS, MOSTLY, BY_CHANCE = 2_000_000, 0.8, 0.3
 FEW = 20
 
@@ -33,6 +35,19 @@ def is_batched(line: TimeLine) -> bool:
     apart = line.steps_s > 0.5 * line.arrival_period_s
     told = together & (apart | (one_stamp & (line.waits_s < 1e-5)))
     return float(told.mean()) > LEAST
+
+
+def is_stamped_in_batches(line: TimeLine) -> bool:
+    """Return whether stamps come in batches as messages do, one batch as long after the other."""
+    if line.count < FEW or line.arrival_period_s <= 0.0:
+        return False
+    together = with_the_one_before(line)
+    alike = np.abs(line.steps_s - line.waits_s) < AT_ONCE * line.arrival_period_s
+    intervals = line.waits_s[~together]
+    if len(intervals) < FEW:
+        return False
+    steady = robust_sigma(intervals) < STEADY * float(np.median(intervals))
+    return bool(alike.mean() > MOSTLY and together.mean() > 0.5 and steady)
 
 
 def batch_interval_s(line: TimeLine) -> float:
@@ -62,9 +77,13 @@ def grains(lines: Mapping[str, TimeLine]) -> dict[str, float]:
     return found_s
 
 
-def batch_findings(name: str, line: TimeLine) -> Iterator[Finding]:
-    """Yield batches: how many messages come at once, and what that does to arrivals."""
-    if not is_batched(line):
+def batch_findings(name: str, line: TimeLine, *, of_imu: bool = False) -> Iterator[Finding]:
+    """Yield batches: how many messages come at once, and what that does to arrivals.
+
+    An IMU measures evenly: its stamps come in batches where the host writes them.
+    """
+    by_host = of_imu and is_stamped_in_batches(line)
+    if not by_host and not is_batched(line):
         return
     together = with_the_one_before(line)
     sizes = np.diff(np.flatnonzero(np.concatenate([[True], ~together, [True]])))
@@ -74,7 +93,8 @@ def batch_findings(name: str, line: TimeLine) -> Iterator[Finding]:
     interval_s = batch_interval_s(line)
     late_s = (size - 1.0) * line.arrival_period_s
     one_stamp = float((line.steps_s[together] == 0.0).mean()) > 0.5
-    stamps = ', and all of a batch carry one stamp' if one_stamp else ''
+    stamps = ', and are stamped then' if by_host else ''
+    stamps = ', and all of a batch carry one stamp' if one_stamp else stamps
     yield found(
         'arrivals_in_batches',
         WARNING,

@@ -19,6 +19,8 @@ LEAST_SIGMA_PPM = 0.1
 """No slope is known better than this: the least delay itself changes with load and temperature."""
 SIGMAS = 6.0
 """Of the slope: delays hang together, so that their scatter makes it look too sure."""
+CLEAR = 2.0
+"""Of the noise of the least delays, that a drift must come to over the recording."""
 WANDER_S = 0.0008
 """Slow changes below this are those of an idle network."""
 LONG_ENOUGH_S = 20.0
@@ -78,9 +80,18 @@ def trend_findings(name: str, line: TimeLine, grain_s: float) -> Iterator[Findin
             WARNING,
             name,
             f'{on_average}arrival minus stamp wanders slowly by {lasting(wander_s)}',
-            {'wander_ms': wander_s * 1e3, 'drift_ppm': -slope_ppm},
+            {
+                'wander_ms': wander_s * 1e3,
+                'drift_ppm': -slope_ppm,
+                'at_start_ms': trend.bend_s[0] * 1e3,
+                'at_middle_ms': trend.bend_s[1] * 1e3,
+                'at_end_ms': trend.bend_s[2] * 1e3,
+            },
+            spans=[line.span],
         )
-    elif abs(slope_ppm) > max(DRIFT_PPM, SIGMAS * trend.sigma_ppm) and drifted_s > grain_s:
+    elif abs(slope_ppm) > max(DRIFT_PPM, SIGMAS * trend.sigma_ppm) and drifted_s > max(
+        grain_s, CLEAR * trend.noise_s
+    ):
         yield found(
             'clock_drift',
             WARNING,
@@ -88,4 +99,5 @@ def trend_findings(name: str, line: TimeLine, grain_s: float) -> Iterator[Findin
             f'its clock runs {"fast" if slope_ppm < 0 else "slow"} by {abs(slope_ppm):.0f} ppm '
             f'(sigma {sigma_ppm:.1f} ppm), {lasting(abs(slope_ppm) * 6e-4)} in ten minutes',
             {'drift_ppm': -slope_ppm, 'sigma_ppm': sigma_ppm, 'wander_ms': wander_s * 1e3},
+            spans=[line.span],
         )

@@ -23,6 +23,17 @@ declare(
         basis='the file',
     ),
     FindingKind(
+        'no_receive_times',
+        'All messages have one receive time',
+        'players send everything at once; latency, clocks and what the host did cannot be told',
+        'convert or record it again with receive times (log_time in MCAP)',
+        '`ros2 bag info` gives a duration of 0 s.',
+        Of.ALL,
+        messages=20,
+        seconds=0.0,
+        basis='receive times',
+    ),
+    FindingKind(
         'host_step',
         'The clock of the recording host was set while it recorded',
         'all receive times, and all stamps that this host writes, are on two time scales',

@@ -111,6 +111,7 @@ def domain_finding(
     later = 'ahead of' if offset_s > 0.0 else 'behind'
     first, host = date(int(line.stamps_ns[0])), date(int(line.arrivals_ns[0]))
     hours = round(offset_s / QUARTER_HOUR_S) / 4
+    up = lasting(line.stamps_ns[0] / 1e9)
     what = {
         'clock_tai': f'is {offset_s:+.3f} s from the host, the leap seconds between TAI and UTC',
         'clock_gps': f'is {offset_s:+.3f} s from the host, the leap seconds between GPS time '
@@ -120,7 +121,7 @@ def domain_finding(
         'clock_epoch': f'counts from {domain.name} instead of 1970: it says {first} when the '
         f'host has {host}',
         'clock_time_zone': f'is off by {hours:+g} h: a local time taken for UTC{daylight}',
-        'clock_power_up': f'counts from its power-up, {first} before the first message, not '
+        'clock_power_up': f'counts from its power-up, {up} before the first message, not '
         f'from 1970: the host has {host}',
         'clock_other': f'is on a clock of its own, {lasting(offset_s)} {later} the host: it says '
         f'{first} when the host has {host}',

@@ -7,7 +7,7 @@ topics of one source, a consequence on another topic, or a weaker explanation of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -63,6 +63,14 @@ ALIKE: dict[str, dict[str, tuple[float, float]]] = {
     'clock_power_up': {'offset_s': (0.0, 5.0)},
     'clock_step': {'step_ms': (0.05, 5.0), 'at_s': (0.0, 1.5)},
     'latency_step': {'step_ms': (0.05, 10.0), 'at_s': (0.0, 1.5)},
+    'clock_wander': {
+        'wander_ms': (0.5, 1.0),
+        'drift_ppm': (0.25, 15.0),
+        'at_start_ms': (0.3, 0.8),
+        'at_middle_ms': (0.3, 0.8),
+        'at_end_ms': (0.3, 0.8),
+    },
+    'future_stamps': {'delay_ms': (0.6, 2.0)},
     'restart': {'at_s': (0.0, 1.0)},
     'arrivals_in_batches': {'interval_ms': (0.15, 2.0)},
     'time_rate': {'pace': (0.01, 0.0)},
@@ -74,6 +82,9 @@ ALIKE: dict[str, dict[str, tuple[float, float]]] = {
     'frame_empty': {},
 }
 """Code -> figures that findings of several topics must share, within (a part, an amount)."""
+MAIN = {'future_stamps': 'delay_ms', 'clock_step': 'step_ms', 'latency_step': 'step_ms'}
+"""Code -> the figure whose largest value is said of several topics."""
+TRENDS = frozenset({'clock_drift', 'clock_wander'})
 DRIFT_SIGMAS = 3.0
 
 
@@ -104,10 +115,24 @@ class Rule(NamedTuple):
     codes: frozenset[str]
     by: str = 'topic'
     """`topic`: on its topics; `time`: at its time; `all`: everywhere."""
+    fits: Callable[[Finding, Finding], bool] = lambda cause, other: True
 
 
-def _rule(causes: Iterable[str], codes: Iterable[str], by: str = 'topic') -> Rule:
-    return Rule(frozenset(causes), frozenset(codes), by)
+def _rule(
+    causes: Iterable[str],
+    codes: Iterable[str],
+    by: str = 'topic',
+    fits: Callable[[Finding, Finding], bool] = lambda cause, other: True,
+) -> Rule:
+    return Rule(frozenset(causes), frozenset(codes), by, fits)
+
+
+def _is_as_far_ahead(cause: Finding, other: Finding) -> bool:
+    """Return whether motion shows a clock as far ahead as its future stamps do."""
+    ahead = 'offset_ms' in other.evidence and (
+        other.evidence['offset_ms'] * (1 if set(cause.topics) & set(other.topics) else -1)
+    )
+    return ahead > -0.5 * cause.evidence['delay_ms']
 
 
 CLAIMS = (
@@ -132,13 +157,18 @@ CLAIMS = (
         {'frame_changes', 'time_back', 'out_of_order', 'repeated_stamps', 'latency_step'},
     ),
     _rule({'frame_changes'}, {'copied_topic'}),
-    _rule({'restart'}, {'clock_power_up'}),
+    _rule({'restart', 'wrap_around'}, {'clock_power_up'}),
+    _rule({'camera_info_differs'}, {'future_stamps'}),
+    _rule({'future_stamps'}, {'clock_offset', 'stamp_point'}, fits=_is_as_far_ahead),
+    _rule({'repeated_stamps'}, {'doubled_messages'}),
+    _rule({'looped', 'spliced'}, {'recorder_hiccup'}, 'time'),
     _rule({'stamp_float', 'stamp_resolution'}, {'repeated_stamps', 'frozen_stamps'}),
     _rule({'stamp_float', 'stamp_resolution'}, {'host_stamps', 'clock_wander', 'throttled'}),
     _rule({'arrivals_in_batches'}, {'repeated_stamps', 'host_stamps', 'latency_step'}),
     _rule({'recorder_hiccup'}, {'latency_step', 'clock_step'}, 'time'),
     _rule({'frozen_stamps'}, {'clock_step', 'latency_step', 'clock_wander'}),
     _rule({'throttled'}, {'rate_not_declared'}),
+    _rule({'point_times_long'}, {'stamp_point'}),
 )
 
 
@@ -163,6 +193,8 @@ def _claimed(cause: Finding, others: Sequence[Finding]) -> list[Finding]:
 def _explains(cause: Finding, other: Finding) -> bool:
     for claim in CLAIMS:
         if cause.code not in claim.causes or other.code not in claim.codes:
+            continue
+        if not claim.fits(cause, other):
             continue
         if claim.by == 'all':
             return True
@@ -211,7 +243,16 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
                 break
         else:
             kept.append(each)
-    return kept
+    return [_of_one_clock(each) if each.code in TRENDS else each for each in kept]
+
+
+def _of_one_clock(found: Finding) -> Finding:
+    """Say of clocks that run alike that it may be the one clock which they are compared with."""
+    if len(found.spans) < 2:
+        return found
+    what = f'{found.what}; all of them alike, so it may be the clock of the host that runs so'
+    change = 'look whether NTP slews the host (`chronyc tracking`), or PTP the clock they share'
+    return replace(found, what=what, change=change)
 
 
 def _alike(one: Finding, other: Finding) -> bool:
@@ -232,7 +273,8 @@ def _alike(one: Finding, other: Finding) -> bool:
 
 
 def _both(one: Finding, other: Finding) -> Finding:
-    worse = one if one.severity >= other.severity else other
+    size = MAIN.get(one.code, '')
+    worse = max(one, other, key=lambda each: (each.severity, abs(each.evidence.get(size, 0.0))))
     return replace(
         worse,
         topics=tuple(dict.fromkeys([*one.topics, *other.topics])),

@@ -86,10 +86,12 @@ def times(count: int) -> str:
 def lasting(seconds: float) -> str:
     """Return a time in the unit that people would use.
 
-    >>> lasting(0.0123), lasting(1.5), lasting(3725.0), lasting(1763478016.4)
-    ('12.3 ms', '1.500 s', '1 h 2 min', '20410 days')
+    >>> lasting(2e-5), lasting(0.0123), lasting(1.5), lasting(3725.0), lasting(1763478016.4)
+    ('20 us', '12.3 ms', '1.500 s', '1 h 2 min', '20410 days')
     """
     size = abs(seconds)
+    if size < 1e-4:
+        return f'{size * 1e6:.0f} us'
     if size < 0.9995:
         return f'{size * 1e3:.1f} ms' if size < 0.1 else f'{size * 1e3:.0f} ms'
     if size < 60.0:

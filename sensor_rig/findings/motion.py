@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,7 +55,9 @@ class MotionResult(NamedTuple):
     """By topic: what is missing for its comparison; topics that were compared are not in it."""
 
 
-def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
+def compare_motion(
+    bag: BagReader, facts: Sequence[TopicFacts], periods_s: Mapping[str, float]
+) -> MotionResult:
     """Return the offset of every stream to the IMU's clock where motion shows it.
 
     Without an IMU another stream that tells turns takes its place. Also whether the
@@ -68,10 +70,9 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
     lacks.update({imu.name: Need.TILTING.value for imu in imus if imu.name not in result.imus})
     for name, delay in result.imus.items():
         result.findings.extend(_imu_delay(name, delay))
-    if imus and imus[0].rate_hz < SLOWEST_IMU_HZ:  # between its samples it says nothing
-        slow = (
-            f'an IMU of {SLOWEST_IMU_HZ:g} Hz or more; {imus[0].name} has {imus[0].rate_hz:.3g} Hz'
-        )
+    period_s = periods_s.get(imus[0].name, 0.0) if imus else 0.0
+    if period_s * SLOWEST_IMU_HZ > 1.0:  # between its samples it says nothing
+        slow = f'an IMU of {SLOWEST_IMU_HZ:g} Hz or more; {imus[0].name} has {1 / period_s:.3g} Hz'
         lacks.update({each.name: slow for each in topics if each.type_name != IMU_TYPE})
         return result
     if not imus and not can_be_compared(topics):
@@ -84,7 +85,8 @@ def compare_motion(bag: BagReader, facts: Sequence[TopicFacts]) -> MotionResult:
     imu = next((each for each in topics if names[each.name] == turning.reference), None)
     if imu is None:
         return result
-    lacks.pop(imu.name, None)
+    if imu.type_name != IMU_TYPE:
+        lacks.pop(imu.name, None)
     for topic in topics:
         if topic is imu or topic.type_name == IMU_TYPE or topic.shares_stamps_with:
             continue

@@ -10,7 +10,7 @@ import numpy as np
 from rig_common.msgs.catalogue import known
 from sensor_rig.bags.inspect import INFO_TYPE
 from sensor_rig.findings.kinds import found
-from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, times
+from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting, times
 from sensor_rig.findings.record import TopicRecord
 
 IMAGE_TYPES = ('sensor_msgs/msg/Image', 'sensor_msgs/msg/CompressedImage')
@@ -91,13 +91,27 @@ def _compare(one: TopicRecord, other: TopicRecord, code: str, who: str) -> Itera
     if apart.mean() < 0.5:
         return
     middle_s = float(np.median(difference[apart]))
-    severe = abs(middle_s) > 0.001
+    usual_s = float(np.median(np.abs(difference[apart])))
+    severe = usual_s > 0.001
     yield found(
         code,
         WRONG if severe else WARNING,
         (one.name, other.name),
-        f'{who} differ by {abs(middle_s) * 1e3:.2f} ms in their stamps',
+        f'{who} differ by {lasting(usual_s)} in their stamps{_frames_apart(one, other)}',
         {'median_difference_ms': middle_s * 1e3, 'share': float(apart.mean())},
+    )
+
+
+def _frames_apart(one: TopicRecord, other: TopicRecord) -> str:
+    """Say by how many frames the stamps are apart of what arrives together."""
+    period_s = one.line.period_s
+    if one.line.count != other.line.count or not period_s:
+        return ''
+    apart_s = float(np.median(other.line.stamps_ns - one.line.stamps_ns)) / 1e9
+    frames = round(apart_s / period_s)
+    way = 'later' if frames > 0 else 'earlier'
+    return (
+        f', or by {lasting(apart_s)} if none is lost: {abs(frames)} frame {way}' if frames else ''
     )
 
 

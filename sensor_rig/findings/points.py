@@ -146,7 +146,7 @@ def sweep_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
         return
     least_s = statistics.quantiles([block.least_s for block in record.line.blocks], n=20)[0]
     missing_s = facts.sweep_s - least_s
-    if missing_s > max(SLACK_S, SLACK * facts.sweep_s):
+    if least_s > -SLACK_S and missing_s > max(SLACK_S, SLACK * facts.sweep_s):
         yield found(
             'stamp_point',
             WRONG,

@@ -77,7 +77,7 @@ class TopicRecord(TopicTimes):
     zero: int = 0
     """Stamps of zero."""
     untold_ns: Ints = field(default_factory=lambda: NO_TIMES)
-    """Arrivals of messages whose stamp is zero or that of the one before: frames that are there."""
+    """Arrivals of frames that are there, with a stamp of zero or with that of the one before."""
     copies: int = 0
     """Messages that have come before, with the same stamp."""
     copies_apart: int = 0
@@ -115,6 +115,12 @@ class TopicRecord(TopicTimes):
                 self.scan_time_s = read_scan(raw).scan_time_s
         except CdrError:
             return
+
+    def arrive_when_stamped(self) -> None:
+        """Take the stamps for receive times, where there are none."""
+        self.arrivals_ns, self.publishes_ns = self.stamps_ns, array('q')
+        if self.stamps_ns:
+            self.first_arrival_ns, self.last_arrival_ns = min(self.stamps_ns), max(self.stamps_ns)
 
     def finish(self) -> None:
         """Make the time line."""

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
+from sensor_rig.bags.starter import IMU_TYPE
 from sensor_rig.findings.explaining import CLOCK_CAUSES, explained
 from sensor_rig.findings.imu import ImuDelay
+from sensor_rig.findings.kinds import Need
 from sensor_rig.findings.model import Finding
 from sensor_rig.findings.motion import LOOKED_AT_S, can_be_compared, compare_motion
 from sensor_rig.findings.record import TopicRecord
 from sensor_rig.findings.search import evidence_of
 from sensor_rig.findings.turning import AgreementCurve
-from sensor_rig.findings.unchecked import Coverage, coverage
+from sensor_rig.findings.unchecked import QUICK, Coverage, coverage
 from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
 
 CONTRADICTIONS = CLOCK_CAUSES | {'future_stamps', 'stamp_point', 'clock_drift', 'clock_wander'}
@@ -65,7 +67,10 @@ def inspect_recording(
     facts, evidence = evidence_of(records, bag.problems)
     if not motion:
         return without_motion(records, facts, evidence)
-    moved = compare_motion(bag, facts)
+    if any(each.code == 'no_receive_times' for each in evidence):
+        return without_motion(records, facts, evidence, Need.ARRIVALS.value)
+    moved = compare_motion(bag, facts, {each.name: each.line.period_s for each in records})
+    _name_odd_clocks(moved.lacks, records, evidence)
     return Inspection(
         records,
         facts,
@@ -77,11 +82,28 @@ def inspect_recording(
     )
 
 
+def _name_odd_clocks(
+    lacks: dict[str, str], records: Sequence[TopicRecord], evidence: Sequence[Finding]
+) -> None:
+    """Say of topics that could not be compared because of their stamps that this is why."""
+    odd = {
+        t for each in evidence if each.severity and each.code in CLOCK_CAUSES for t in each.topics
+    }
+    everything = any(each.type_name == IMU_TYPE and each.name in odd for each in records)
+    for name in lacks:
+        if lacks[name].startswith(Need.MOTION.value) and (everything or name in odd):
+            lacks[name] = 'stamps without what was found above'
+
+
 def without_motion(
-    records: list[TopicRecord], facts: list[TopicFacts], evidence: Sequence[Finding]
+    records: list[TopicRecord],
+    facts: list[TopicFacts],
+    evidence: Sequence[Finding],
+    why: str = QUICK,
 ) -> Inspection:
-    """Return the inspection of topics whose motion was not compared."""
-    covered = coverage(records, facts, None, damaged=_is_damaged(evidence))
+    """Return the inspection of topics whose motion was not compared, and `why`."""
+    lacks = {record.name: why for record in records}
+    covered = coverage(records, facts, lacks, damaged=_is_damaged(evidence))
     return Inspection(records, facts, explained(evidence, facts), covered)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from sensor_rig.bags.inspect import TopicFacts, facts_of
 from sensor_rig.findings import declared as declared
 from sensor_rig.findings.arrivals import double_findings, loss_findings, rate_findings
@@ -36,7 +38,7 @@ from sensor_rig.findings.levels import (
     stray,
     without,
 )
-from sensor_rig.findings.model import WRONG, Finding, Span
+from sensor_rig.findings.model import WRONG, Finding, Span, date, lasting
 from sensor_rig.findings.order import (
     back_findings,
     order_finding,
@@ -47,7 +49,7 @@ from sensor_rig.findings.order import (
     without_repeats,
     zero_finding,
 )
-from sensor_rig.findings.pairs import copy_findings, header_findings, pair_findings
+from sensor_rig.findings.pairs import IMU_TYPE, copy_findings, header_findings, pair_findings
 from sensor_rig.findings.points import point_findings, sweep_findings
 from sensor_rig.findings.publishing import publish_findings
 from sensor_rig.findings.record import SYNCED, TopicRecord, sensors_of
@@ -131,12 +133,37 @@ def evidence_of(
 ) -> tuple[list[TopicFacts], list[Finding]]:
     """Return the table of the topics, and all that the searches saw."""
     heard = [record for record in records if record.count]
+    timeless = list(_no_receive_times(heard))
     for record in heard:
+        if timeless and record.stamped:
+            record.arrive_when_stamped()
         record.finish()
     facts = facts_of(heard)
     named = {record.name: record for record in heard}
     seen = (each for each in _evidence(heard, facts) if well_founded(each, named))
-    return facts, [*_damage(problems, sum(each.count for each in heard)), *seen]
+    return facts, [*_damage(problems, sum(each.count for each in heard)), *timeless, *seen]
+
+
+def _no_receive_times(heard: Sequence[TopicRecord]) -> Iterator[Finding]:
+    """Yield a recording in which all messages have one receive time, and their stamps have not."""
+    first = {each.first_arrival_ns for each in heard}
+    count = sum(each.count for each in heard)
+    lasting_s = (
+        max((float(np.ptp(each.stamps_ns)) for each in heard if each.stamps_ns), default=0.0) / 1e9
+    )
+    if (
+        len(first | {each.last_arrival_ns for each in heard}) == 1
+        and count > FEW
+        and lasting_s > 1.0
+    ):
+        yield found(
+            'no_receive_times',
+            WRONG,
+            'the recording',
+            f'all {count} messages have one receive time, {date(first.pop())}, while stamps go on '
+            f'for {lasting(lasting_s)}',
+            {'messages': count, 'stamps_s': lasting_s},
+        )
 
 
 def _damage(problems: Sequence[str], left: int) -> Iterator[Finding]:
@@ -176,11 +203,12 @@ def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iter
     grain_s = grains({look.name: look.line for look in looks})
     for look in looks:
         yield from _rest(look, [*look.told, *hiccups], grain_s[look.name])
-    told = {look.name: look.told for look in looks}
+    told = {look.name: look.told for look in looks if not look.changes and not look.steady}
     for record in stamped:
         owner = table[record.name].shares_stamps_with
+        if owner in told:  # else its stamps jump, and gaps say nothing
+            yield from loss_findings(record, record.line, [*hiccups, *told[owner]])
         if owner:
-            yield from loss_findings(record, record.line, [*hiccups, *told.get(owner, ())])
             yield from batch_findings(record.name, record.line)
     yield from pair_findings([record for record in stamped if record.line.count >= FEW])
     yield from copy_findings(stamped)
@@ -200,7 +228,7 @@ def _stamps(look: Look) -> Iterator[Finding]:
         look.line, look.delays_known = coarse.line, look.delays_known and coarse.delays_known
     yield from repeat_findings(name, look.line)
     if not SYNCED.match(name):  # what is collected for a bundle comes with it
-        yield from batch_findings(name, look.line)
+        yield from batch_findings(name, look.line, of_imu=look.record.type_name == IMU_TYPE)
     look.told += repeats(look.line)[2]
     look.line = without_repeats(look.line)
 

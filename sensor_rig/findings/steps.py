@@ -20,6 +20,10 @@ WRAPS_S = {
 }
 """How far back a counter goes; 31 bits of ns are 2.1 s, which no device counts in."""
 HALF_HOUR_S = 1800.0
+BOOTED_S = 3.0
+"""What a clock that began anew says at most after the pause, beside its length."""
+MOST_HALVES = 52
+"""Between the two time zones that are furthest apart."""
 SAME = 0.05
 """How far two steps may differ that are a step and its return, of their size."""
 SLACK_S = 0.004
@@ -60,15 +64,16 @@ def _since(line: TimeLine, at_ns: int) -> float:
 def _restart(name: str, line: TimeLine, change: LevelChange) -> Finding | None:
     before_ns = int(line.stamps_ns[change.place - 1])
     after_ns = int(line.stamps_ns[change.place])
+    silent_s = float(line.arrivals_ns[change.place] - line.arrivals_ns[change.place - 1]) / 1e9
+    anew = after_ns < before_ns and after_ns / 1e9 < silent_s + BOOTED_S
     if not (
         change.at_ns / 1e9 > DATE_S
         and 0 <= after_ns / 1e9 < POWER_UP_S
-        and ((after_ns < before_ns and after_ns / 1e9 < 600.0) or before_ns / 1e9 > DATE_S)
+        and (anew or before_ns / 1e9 > DATE_S)
     ):
         return None
     if _wrap(name, line, change) is not None:
         return None
-    silent_s = float(line.arrivals_ns[change.place] - line.arrivals_ns[change.place - 1]) / 1e9
     return found(
         'restart',
         WRONG,
@@ -155,6 +160,6 @@ def _scale_of(size_s: float) -> str:
     if abs(abs(size_s) - 1.0) < 0.01:
         return ': a whole second, as a lost PPS or a leap second makes it'
     halves = round(size_s / HALF_HOUR_S)
-    if halves and abs(size_s - halves * HALF_HOUR_S) < 1.0:
+    if 0 < abs(halves) <= MOST_HALVES and abs(size_s - halves * HALF_HOUR_S) < 1.0:
         return ': whole half hours, as a change of the time zone makes them'
     return ''

@@ -92,6 +92,11 @@ class TimeLine:
         """Time from the first arrival to each, s."""
         return between(np.full(self.count, self.arrivals_ns[:1].sum()), self.arrivals_ns)
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last arrival, ns."""
+        return int(self.arrivals_ns[0]), int(self.arrivals_ns[-1])
+
     @cached_property
     def span_s(self) -> float:
         """Time from the first arrival to the last."""

@@ -97,6 +97,7 @@ def loop_or_joint(
             f'time starts again after {at_s:.1f} s, back by {lasting(length_s)} on all of them: a '
             f'recording that was played in a loop{rounds}',
             {'length_s': length_s, 'rounds': len(loops) + 1},
+            spans=[_seam(lines, group) for group in loops],
         )
     for group in joints:
         size_s = float(np.median([each.size_s for each in group.values()]))
@@ -110,7 +111,14 @@ def loop_or_joint(
             f'{(at_ns - start_ns) / 1e9:.1f} s while messages arrive as before: two recordings '
             'were joined, or the clock that all of them follow was set',
             {'step_s': size_s, 'at_s': (at_ns - start_ns) / 1e9},
+            spans=[_seam(lines, group)],
         )
+
+
+def _seam(lines: Lines, group: Mapping[str, LevelChange]) -> Span:
+    """Return the time in which all topics go from one level to the next."""
+    spans = [span_of(lines[name], each) for name, each in group.items()]
+    return min(span[0] for span in spans), max(span[1] for span in spans)
 
 
 def _begins_again(line: TimeLine, change: LevelChange) -> bool:

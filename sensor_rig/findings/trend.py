@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from rig_common.arrays import Floats
-from sensor_rig.findings.timeline import DelayBlock, TimeLine
+from sensor_rig.findings.timeline import DelayBlock, TimeLine, robust_sigma
 
 FEWEST_GROUPS, MOST_GROUPS, GROUP_MESSAGES = 10, 40, 16
 """Parts of a recording whose least delays are compared: the least of many is near the floor."""
@@ -41,6 +41,10 @@ class Trend(NamedTuple):
     wander_sigma_s: float = 0.0
     """What of it jitter alone makes."""
     span_s: float = 0.0
+    bend_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """The delays about that line at the start, in the middle and at the end."""
+    noise_s: float = 0.0
+    """Of the least of a group of delays that are all alike."""
 
 
 def trend_of(line: TimeLine) -> Trend:
@@ -64,18 +68,28 @@ def trend_of(line: TimeLine) -> Trend:
     sigma = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
     slow, noise = min(_slow_part(rest), _slow_part(middles - slope * times))
     noise = min(noise, SLOW_NOISE * _noise_inside(blocks, groups))
+    bent = _smooth(rest - np.median(rest))
     return Trend(
-        slope * 1e6, 1e6 * sigma * 12.0**0.5 / (span_s * len(times) ** 0.5), slow, noise, span_s
+        slope * 1e6,
+        1e6 * sigma * 12.0**0.5 / (span_s * len(times) ** 0.5),
+        slow,
+        noise,
+        span_s,
+        (float(bent[0]), float(bent[len(bent) // 2]), float(bent[-1])),
+        robust_sigma(line.delays_s) / math.sqrt(line.count / count),
     )
+
+
+def _smooth(levels: Floats) -> Floats:
+    calm = np.median(sliding_window_view(np.pad(levels, 1, 'edge'), 3), axis=1)
+    return np.asarray(sliding_window_view(calm, SMOOTHED).mean(axis=1))
 
 
 def _slow_part(levels: Floats) -> tuple[float, float]:
     """Return half of the range that a smoothed series covers, and what noise makes of it."""
     if len(levels) < 2 * SMOOTHED:
         return 0.0, 0.0
-    calm = np.median(sliding_window_view(np.pad(levels, 1, 'edge'), 3), axis=1)
-    smooth = sliding_window_view(calm, SMOOTHED).mean(axis=1)
-    return float(np.ptp(smooth)) / 2.0, SLOW_NOISE * _noise(levels)
+    return float(np.ptp(_smooth(levels))) / 2.0, SLOW_NOISE * _noise(levels)
 
 
 def _noise(levels: Floats) -> float:

@@ -16,7 +16,21 @@ from sensor_rig.findings.model import Finding, listed
 from sensor_rig.findings.pairs import IMAGE_TYPES
 from sensor_rig.findings.record import TopicRecord, sensors_of
 
+MOST_NAMES = 3
+NO_TIMES = ('the file', 'headers', 'contents', 'the type', 'fields of the clouds')
+"""What kinds rest on that need no stamps."""
 QUICK = 'the comparison of motion, which --quick and --live leave out'
+
+
+Lack = str | int | float
+"""What is missing: in words, so many messages, or so many seconds."""
+
+
+def in_words(lack: Lack) -> str:
+    """Return what is missing as a sentence has it."""
+    if isinstance(lack, str):
+        return lack
+    return f'{lack} messages' if isinstance(lack, int) else f'{lack:g} s'
 
 
 @dataclass(frozen=True)
@@ -25,23 +39,28 @@ class Unchecked:
 
     codes: tuple[str, ...]
     topics: tuple[str, ...]
-    missing: str
+    lacks: tuple[Lack, ...]
     """What the recording would need."""
+
+    @property
+    def missing(self) -> str:
+        """What the recording would need, in words."""
+        return ' and '.join(map(in_words, self.lacks))
 
     @property
     def sentence(self) -> str:
         """One line: what, where, why."""
-        return self._line(len(self.codes), 6)
+        return self._line([code.replace('_', ' ') for code in self.codes], 6)
 
     @property
     def short(self) -> str:
         """The sentence without the names of many kinds."""
-        return self._line(3, 3)
-
-    def _line(self, kinds: int, topics: int) -> str:
-        where = f' on {listed(self.topics, topics)}' if self.topics else ''
         names = [code.replace('_', ' ') for code in self.codes]
-        return f'{listed(names, kinds)}{where}: needs {self.missing}'
+        return self._line(names if len(names) <= MOST_NAMES else [f'{len(names)} kinds'], 3)
+
+    def _line(self, names: Sequence[str], topics: int) -> str:
+        where = f' on {listed(self.topics, topics)}' if self.topics else ''
+        return f'{", ".join(names)}{where}: needs {self.missing}'
 
     def as_json(self) -> JsonObject:
         """Return it as plain values."""
@@ -61,20 +80,47 @@ class Coverage:
     """Kinds that were looked for on one topic at least, of those that take some time to see."""
     unchecked: list[Unchecked]
 
+    @property
+    def brief(self) -> list[Unchecked]:
+        """What was not checked, for people: the kinds for which a topic is too short as one."""
+        short: dict[str, list[Unchecked]] = {}
+        rest = []
+        for each in self.unchecked:
+            if isinstance(each.lacks[0], str):
+                rest.append(each)
+                continue
+            for topic in each.topics:
+                short.setdefault(topic, []).append(each)
+        alike: dict[tuple[Lack, ...], list[str]] = {}
+        for topic, own in short.items():
+            most = [
+                max((e.lacks[0] for e in own if type(e.lacks[0]) is kind), default=None)
+                for kind in (int, float)
+            ]
+            alike.setdefault(tuple(each for each in most if each is not None), []).append(topic)
+        return [
+            Unchecked(
+                tuple(dict.fromkeys(c for t in topics for each in short[t] for c in each.codes)),
+                tuple(topics),
+                lacks,
+            )
+            for lacks, topics in alike.items()
+        ] + rest
+
 
 def coverage(
     records: Sequence[TopicRecord],
     facts: Sequence[TopicFacts],
-    motion: Mapping[str, str] | None,
+    motion: Mapping[str, str],
     *,
     damaged: bool = False,
 ) -> Coverage:
     """Return what could be checked; `motion` says by topic what its comparison lacks.
 
-    Without `motion` nothing was compared. What lost bytes look like is not told from damage.
+    What lost bytes look like is not told from damage.
     """
     heard = sensors_of(records)
-    gaps: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    gaps: dict[tuple[Lack, tuple[str, ...]], list[str]] = {}
     checked = 0
     for kind in KINDS.values():
         lacks = {
@@ -86,7 +132,7 @@ def coverage(
             lacks = dict.fromkeys(lacks, 'a file without damage')
         told = [name for name, lack in lacks.items() if not lack]
         checked += bool(told) and kind.seconds > 0.0
-        by_reason: dict[str, list[str]] = {}
+        by_reason: dict[Lack, list[str]] = {}
         for name, lack in lacks.items():
             if lack:
                 by_reason.setdefault(lack, []).append(name)
@@ -96,7 +142,7 @@ def coverage(
             gaps.setdefault((lack, tuple(names)), []).append(kind.code)
     return Coverage(
         checked,
-        [Unchecked(tuple(codes), topics, lack) for (lack, topics), codes in gaps.items()],
+        [Unchecked(tuple(codes), topics, (lack,)) for (lack, topics), codes in gaps.items()],
     )
 
 
@@ -123,8 +169,8 @@ def _lacks(
     record: TopicRecord,
     heard: Sequence[TopicRecord],
     facts: Sequence[TopicFacts],
-    motion: Mapping[str, str] | None,
-) -> str | None:
+    motion: Mapping[str, str],
+) -> Lack | None:
     """Return what a topic lacks for a kind; empty for nothing, None where it has no meaning."""
     if Need.PUBLISH in kind.needs and record.on_the_way_s is None:
         return None  # most recorders write none, and nothing is wrong with that
@@ -134,18 +180,18 @@ def _lacks(
     return lack
 
 
-def lack_of(kind: FindingKind, record: TopicRecord, heard: Sequence[TopicRecord]) -> str:
+def lack_of(kind: FindingKind, record: TopicRecord, heard: Sequence[TopicRecord]) -> Lack:
     """Return what the messages of a topic lack for a kind; empty for nothing."""
     if Need.ARRIVALS in kind.needs and record.count and not arrivals_tell(record.line):
         return Need.ARRIVALS.value
     if record.count < kind.messages:
-        return f'{kind.messages} messages'
-    if record.stamped and record.line.span_s < kind.seconds:
-        return f'{kind.seconds:g} s'
+        return kind.messages
     if kind.code == 'zero_stamps':
         return ''
-    if record.stamped and not record.line.count and kind.seconds:
+    if record.stamped and record.count and not record.line.count and kind.basis not in NO_TIMES:
         return 'stamps that are not zero'
+    if record.stamped and record.line.count and record.line.span_s < kind.seconds:
+        return float(kind.seconds)
     if Need.SEVERAL in kind.needs and sum(each.stamped for each in heard) < 2:
         return Need.SEVERAL.value
     if Need.POINT_TIMES in kind.needs and not any(cloud.field for cloud in record.clouds):
@@ -165,9 +211,9 @@ def well_founded(finding: Finding, heard: Mapping[str, TopicRecord]) -> bool:
 
 
 def _lacks_motion(
-    record: TopicRecord, facts: Sequence[TopicFacts], motion: Mapping[str, str] | None
+    record: TopicRecord, facts: Sequence[TopicFacts], motion: Mapping[str, str]
 ) -> str | None:
     about = next((each for each in facts if each.name == record.name), None)
     if about is not None and about.shares_stamps_with and record.type_name != IMU_TYPE:
         return None  # its clock is that of another topic
-    return QUICK if motion is None else motion.get(record.name, '')
+    return motion.get(record.name, '')

@@ -38,8 +38,9 @@ DATE_NS = 10**18
 """Times above this are dates."""
 NEAR = 1e-4
 """How far a time since 1970 in another unit may be from the arrivals."""
+DAY_S = 86400.0
 ODD_PACE = 0.02
-SHORT_S = 2.0
+SHORT_S, LONG_S = 2.0, 5.0
 FLOAT_STEP_S, FLOAT_SLACK_NS = 1e-4, 1000
 GRID_NS = tuple(
     round(ms * 1e6) for ms in (1000, 500, 250, 200, 100, 50, 40, 20, 15.625, 10, 5, 4, 2, 1)
@@ -65,19 +66,63 @@ def unit_mistake(name: str, line: TimeLine) -> Undone | None:
     """
     before = misfit(line) if line.count >= FEWEST else 0.0
     if before < MISFIT:
-        return None
+        return _torn(name, line)
     for right, what, change in _readings(line):
         if misfit(right) < CONFIRMED * before:
             finding = found(
                 'stamp_unit', WRONG, name, what, {'pace': pace_of(line)}, change=change
             )
             return Undone(finding, right, 'counter' not in what)
-    return None
+    return _torn(name, line)
+
+
+def _torn(name: str, line: TimeLine) -> Undone | None:
+    """Return stamps whose sec is one off in the same part of every second.
+
+    Whoever rounds seconds, or reads sec and nanosec at two moments, makes such stamps.
+    """
+    if line.count < FEWEST * FEWEST or line.span_s < LONG_S:
+        return None
+    parts, delays = line.stamps_ns % NS_PER_S, line.delays_s
+    turns = np.exp(2j * np.pi * delays)
+    usual_s = float(np.angle(turns.mean())) / (2.0 * np.pi)
+    seconds = np.rint(delays - usual_s).astype(np.int64)
+    kinds, counts = np.unique(seconds, return_counts=True)
+    usual = np.sort(kinds[np.argsort(counts)[-2:]])
+    if len(usual) < 2 or usual[1] - usual[0] != 1:
+        return None
+    told = np.isin(seconds, usual) & (np.abs(delays - usual_s - seconds) < 0.2)
+    by_part = np.count_nonzero(np.diff(seconds[told][np.argsort(parts[told])]))
+    changes = np.count_nonzero(np.diff(seconds[told]))
+    if told.mean() < SHARE or by_part > 4 or changes < line.span_s:
+        return None
+    true = usual[0] if usual[0] + usual_s > -0.001 else usual[1]
+    right = line.moved(np.where(told, seconds - true, 0) * NS_PER_S)
+    off = right.stamps_ns != line.stamps_ns
+    low_s, high_s = np.percentile(parts[off] / 1e9, (0, 100))
+    side = 'ahead' if (line.stamps_ns > right.stamps_ns).any() else 'behind'
+    finding = found(
+        'stamp_unit',
+        WRONG,
+        name,
+        f'sec and nanosec are not of one moment: sec is 1 s {side} where nanosec says '
+        f'{low_s:.3f} to {high_s:.3f} s, in {off.mean() * 100:.1f} % of the stamps',
+        {'share': float(off.mean())},
+        change='read the clock once, and split it into sec = t // 10^9 and nanosec = t % 10^9',
+    )
+    return Undone(finding, right, True)
 
 
 def _readings(line: TimeLine) -> Iterator[tuple[TimeLine, str, str]]:
     """Yield (the line in another unit, the mistake, what to change), the likeliest first."""
     seconds, parts = np.divmod(line.stamps_ns, NS_PER_S)
+    right = TimeLine((parts + NS_PER_S) * NS_PER_S + seconds - 1, line.arrivals_ns)
+    if abs(float(np.median(right.delays_s))) < DAY_S:
+        yield (
+            right,
+            'sec and nanosec are swapped: read so, stamps go on as messages arrive',
+            'write the seconds into sec and the rest into nanosec',
+        )
     for scale, unit in IN_NANOSEC:
         if float((parts < NS_PER_S // scale).mean()) >= SHARE:
             yield (

@@ -242,6 +242,10 @@ FAULTS: dict[str, Fault] = {
     # What the driver writes.
     'stray stamps': strays,
     'frozen stamp': frozen,
+    'host slewed': _plain(field.host_slewed, 'clock_wander', 'clock_drift'),
+    'stamped as USB is polled': _plain(field.polled_by_usb, 'arrivals_in_batches'),
+    'sec rounded': _plain(field.seconds_rounded, 'stamp_unit'),
+    'sec and nanosec swapped': _plain(field.seconds_and_rest_swapped, 'stamp_unit'),
     'counter in microseconds': _plain(field.counter_in_microseconds, 'stamp_unit'),
     'milliseconds in nanosec': _plain(field.milliseconds_as_nanoseconds, 'stamp_unit'),
     'microseconds in nanosec': _plain(field.microseconds_as_nanoseconds, 'stamp_unit'),
@@ -272,6 +276,8 @@ ONE_OF = (
         'simulated beside wall time',
     },
     {
+        'sec rounded',
+        'sec and nanosec swapped',
         'counter in microseconds',
         'milliseconds in nanosec',
         'microseconds in nanosec',

@@ -27,6 +27,7 @@ S, MS = 10**9, 10**6
 START_NS = 1_763_478_000 * S
 IMU, ODOM = 'sensor_msgs/msg/Imu', 'nav_msgs/msg/Odometry'
 CLOUD, IMAGE = 'sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/Image'
+INFO = 'sensor_msgs/msg/CameraInfo'
 
 
 @dataclass
@@ -264,6 +265,12 @@ def two_publishers_of_different_rate(r: Robot) -> None:
     r.imu.append(other.stamps, other.arrivals)
 
 
+def slow_publisher_beside_a_fast_one(r: Robot) -> None:
+    other = r.stream(IMU, 50.0, 2.2, 0.3)
+    beside = r.imu.stamps[0] + 200_000 - other.stamps[0]
+    r.imu.append(other.stamps + beside, other.arrivals + beside)
+
+
 def two_publishers_on_different_clocks(r: Robot) -> None:
     other = r.stream(IMU, 200.0, 1.4, 0.3)
     r.imu.append(other.stamps - 80 * MS, other.arrivals)
@@ -401,3 +408,60 @@ def slow_middleware(r: Robot) -> None:
         stream.publishes = stream.arrivals - MS // 2
     camera = r.streams['/camera/image_raw']
     camera.arrivals, camera.publishes = camera.arrivals + 60 * MS, camera.arrivals
+
+
+def seconds_and_rest_swapped(r: Robot) -> None:
+    """Read back as ROS does: sec * 10^9 + nanosec, whatever nanosec is."""
+    r.imu.stamps = r.imu.stamps % S * S + r.imu.stamps // S
+
+
+def seconds_rounded(r: Robot) -> None:
+    r.imu.stamps = (r.imu.stamps + S // 2) // S * S + r.imu.stamps % S
+
+
+def seconds_read_too_early(r: Robot) -> None:
+    """sec is still the old one for 20 ms after each whole second."""
+    r.imu.stamps = (r.imu.stamps - 20 * MS) // S * S + r.imu.stamps % S
+
+
+def header_filled_once(r: Robot) -> None:
+    lidar = r.streams['/lidar/points']
+    lidar.stamps = np.full_like(lidar.stamps, lidar.stamps[0])
+
+
+def host_slewed(r: Robot) -> None:
+    """The host's clock is slewed by 500 ppm from 10 to 28 s; the odometry is stamped by it."""
+    for name, stream in r.streams.items():
+        since = np.clip(stream.arrivals - START_NS - 10 * S, 0, 18 * S) * 500 // 10**6
+        stream.arrivals = stream.arrivals + since
+        if name == '/odom':
+            stream.stamps = stream.stamps + since
+
+
+def polled_by_usb(r: Robot) -> None:
+    """Fetched every 16 ms and stamped then, one by one."""
+    poll = 16 * MS
+    apart = r.random.integers(0, 300_000, len(r.imu.arrivals))
+    r.imu.arrivals = np.sort(-(-r.imu.arrivals // poll) * poll + apart)
+    r.imu.stamps = r.imu.arrivals - 100_000
+
+
+def second_robot(r: Robot) -> None:
+    """A second robot on the same network, whose clock is 430 ms ahead."""
+    other = Robot(1000 + r.random.integers(1000), r.seconds)
+    for name, stream in other.streams.items():
+        stream.stamps = stream.stamps + 430 * MS
+        r.streams[f'/other{name}'] = stream
+
+
+def one_receive_time(r: Robot) -> None:
+    for stream in r.streams.values():
+        stream.arrivals = np.full_like(stream.arrivals, START_NS)
+
+
+def camera_repeats_stamps(r: Robot) -> None:
+    """Every 30th frame has the stamp of the one before; camera_info has the images' stamps."""
+    camera = r.streams['/camera/image_raw']
+    camera.stamps[30::30] = camera.stamps[29:-1:30]
+    same = np.zeros(len(camera.stamps), np.int64)
+    r.streams['/camera/camera_info'] = Stream(INFO, camera.stamps, camera.arrivals, marks=same)

@@ -1,6 +1,6 @@
 """docs/findings.md, made from what each kind of finding declares.
 
-`PYTHONPATH=test ./rig python test/support/findings_page.py` writes the page again.
+`PYTHONPATH=.:test ./rig python test/support/findings_page.py` writes the page again.
 """
 
 from __future__ import annotations

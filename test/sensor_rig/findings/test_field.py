@@ -57,7 +57,7 @@ CASES: list[tuple[Callable[[Robot], None], str, str, tuple[str, ...]]] = [
     ),
     # Faults that no report names.
     (field.seconds_as_float32, 'stamp_float', '/imu/data', ('multiples of 128.0 s',)),
-    (field.power_up_seconds_as_float32, 'clock_power_up', '/imu/data', ('5000.0 s',)),
+    (field.power_up_seconds_as_float32, 'clock_power_up', '/imu/data', ('1 h 23 min',)),
     (
         field.local_time_with_daylight_saving,
         'clock_time_zone',
@@ -89,6 +89,21 @@ CASES: list[tuple[Callable[[Robot], None], str, str, tuple[str, ...]]] = [
     (field.copied_topic, 'copied_topic', '/imu/relay', ('8000 of 8000',)),
     (field.publish_clock_behind, 'publish_clock', '/imu/data', ('3.000 s behind',)),
     (field.slow_middleware, 'transport_delay', '/camera/image_raw', ('60.0 ms',)),
+    (field.seconds_and_rest_swapped, 'stamp_unit', '/imu/data', ('are swapped',)),
+    (field.seconds_rounded, 'stamp_unit', '/imu/data', ('1 s ahead', 'in 50.0 %')),
+    (field.seconds_read_too_early, 'stamp_unit', '/imu/data', ('1 s behind', 'in 2.0 %')),
+    (field.header_filled_once, 'frozen_stamps', '/lidar/points', ('400 times in a row',)),
+    (field.host_slewed, 'clock_wander', '/camera/image_raw', ('clock of the host', '`chronyc')),
+    (field.polled_by_usb, 'arrivals_in_batches', '/imu/data', ('are stamped then',)),
+    (field.slow_publisher_beside_a_fast_one, 'two_sources', '/imu/data', ('200 and 50',)),
+    (field.second_robot, 'future_stamps', '/other/odom', ('/other/lidar/points', '429.9 ms')),
+    (field.one_receive_time, 'no_receive_times', 'the recording', ('11600 messages', '2025-11')),
+    (
+        field.camera_repeats_stamps,
+        'repeated_stamps',
+        '/camera/camera_info',
+        ('39 of 1200', '/camera/image_raw'),
+    ),
 ]
 BESIDE = {'power_up_seconds_as_float32': {'stamp_float'}}
 """What else is true of a case."""

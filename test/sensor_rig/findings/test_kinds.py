@@ -22,7 +22,7 @@ SOURCES = '\n'.join(
 
 def test_the_page_is_what_the_kinds_declare() -> None:
     assert PAGE.read_text(encoding='utf-8') == page(), (
-        'write it again: PYTHONPATH=test ./rig python test/support/findings_page.py'
+        'write it again: PYTHONPATH=.:test ./rig python test/support/findings_page.py'
     )
 
 
