@@ -17,6 +17,14 @@ def _stamped(type_name: str, frame_id: str) -> TemplateBuilder:
     return builder
 
 
+def _with_doubles(builder: TemplateBuilder, **lengths: int) -> Template:
+    """Return the template with float64 blocks at its end; one of length 1 is a number."""
+    for name, length in lengths.items():
+        default = IDENTITY_XYZW if name == 'orientation' else 0.0
+        builder.block(name, 'f8', (length,) if length > 1 else (), default)
+    return builder.build()
+
+
 def imu(frame_id: str, *, orientation: bool = False) -> Template:
     """sensor_msgs/msg/Imu: orientation [4], angular_velocity [3] rad/s, linear_acceleration [3].
 
@@ -26,11 +34,13 @@ def imu(frame_id: str, *, orientation: bool = False) -> Template:
     builder.block('orientation', 'f8', (4,), IDENTITY_XYZW)
     unknown = [0.0 if orientation else -1.0] + [0.0] * 8
     builder.block('orientation_covariance', 'f8', (9,), unknown)
-    builder.block('angular_velocity', 'f8', (3,))
-    builder.block('angular_velocity_covariance', 'f8', (9,))
-    builder.block('linear_acceleration', 'f8', (3,))
-    builder.block('linear_acceleration_covariance', 'f8', (9,))
-    return builder.build()
+    return _with_doubles(
+        builder,
+        angular_velocity=3,
+        angular_velocity_covariance=9,
+        linear_acceleration=3,
+        linear_acceleration_covariance=9,
+    )
 
 
 def magnetic_field(frame_id: str) -> Template:
@@ -119,13 +129,15 @@ def odometry(frame_id: str, child_frame_id: str) -> Template:
     """
     builder = _stamped('nav_msgs/msg/Odometry', frame_id)
     builder.string(child_frame_id)
-    builder.block('position', 'f8', (3,))
-    builder.block('orientation', 'f8', (4,), IDENTITY_XYZW)
-    builder.block('pose_covariance', 'f8', (36,))
-    builder.block('linear', 'f8', (3,))
-    builder.block('angular', 'f8', (3,))
-    builder.block('twist_covariance', 'f8', (36,))
-    return builder.build()
+    return _with_doubles(
+        builder,
+        position=3,
+        orientation=4,
+        pose_covariance=36,
+        linear=3,
+        angular=3,
+        twist_covariance=36,
+    )
 
 
 def joint_state(

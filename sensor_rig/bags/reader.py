@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from pathlib import Path
@@ -20,6 +20,7 @@ from rig_common.errors import LONGEST
 from rig_common.text import shortened
 from sensor_rig.bags.connections import definition_of, qos_of, starts_with_header
 from sensor_rig.bags.formats.made import MadeFile
+from sensor_rig.bags.inspect import TopicTimes
 from sensor_rig.bags.recording import Recording
 from sensor_rig.bags.ros1 import Ros1Types
 from sensor_rig.bags.sidecar import load_sidecar
@@ -128,6 +129,18 @@ class BagReader:
     def messages(self, topics: Collection[str] | None = None) -> Iterator[Recorded]:
         """Yield the messages of `topics` (all without) in the order they were received."""
         return chain.from_iterable(self.blocks(topics))
+
+    def times(self, advance: Callable[[float], None] = lambda _: None) -> dict[str, TopicTimes]:
+        """Return the times of the messages by topic; `advance` counts messages."""
+        found = {
+            name: TopicTimes(name, topic.type_name, topic.stamped)
+            for name, topic in self.topics.items()
+        }
+        for block in self.blocks():
+            for topic, receive_ns, raw, _ in block:
+                found[topic].add(raw, receive_ns)
+            advance(len(block))
+        return found
 
     def blocks(self, topics: Collection[str] | None = None) -> Iterator[list[Recorded]]:
         """Yield the same messages, some at a time."""

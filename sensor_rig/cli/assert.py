@@ -131,14 +131,9 @@ def _recorded(args: argparse.Namespace) -> dict[str, float]:
     from sensor_rig.measures.recorded import recorded_measures
     from sensor_rig.rigfile import load_rig
 
-    sync = None
-    if args.rig is not None:
-        rig = load_rig(args.rig)
-        if rig.sync is None:
-            raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
-        sync = rig.sync
-    elif args.smoothed:
+    if args.smoothed and args.rig is None:
         raise RigError('--smoothed needs --rig, which says how to sync the recording')
+    sync = None if args.rig is None else load_rig(args.rig).required_sync
     with BagReader(args.run, args.sidecar) as bag:
         count = bag.message_count
         tell_problems(bag.problems)

@@ -88,13 +88,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def source_root() -> Path:
-    """Return the root of the source tree, where the benchmarks are."""
+    """Return the root of the source tree, where tests, benchmarks and pages are."""
     root = Path(__file__).resolve().parents[2]
     if not (root / 'bench' / 'driver.py').is_file():
-        raise RigError(
-            'the benchmarks are part of the source tree and not of the installed '
-            'package; run ./rig bench there'
-        )
+        raise RigError(f'{root} is not the source tree; run ./rig there')
     return root
 
 

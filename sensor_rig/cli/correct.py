@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.support.arguments import add_sidecar_argument
+from sensor_rig.cli.support.arguments import add_sidecar_argument, add_storage_arguments
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -59,18 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='take the jitter out of stamps that were written on arrival, too',
     )
-    parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'bag'),
-        help='how OUT is stored (bag for a ROS 1 bag, else mcap)',
-    )
-    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    add_storage_arguments(parser, ros1=True)
     add_json_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Correct the recording and say what moved by how much."""
-    from rig_common.errors import RigError
     from rig_common.memory import keep_freed_memory
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.support.progress import progress, tell_problems
@@ -79,10 +73,8 @@ def run(args: argparse.Namespace) -> int:
 
     sync, given = None, None
     if args.rig is not None:
-        rig = load_rig(args.rig)
-        if rig.sync is None:
-            raise RigError(f'{rig.path} has no sync: section, so no clock can be learned')
-        sync, given = rig.sync, rig.sync.correct
+        sync = load_rig(args.rig).required_sync
+        given = sync.correct
     options = CorrectOptions(
         to=args.to or (given.to if given else 'host'),
         min_state=args.min_state or (given.min_state if given else 'locked'),

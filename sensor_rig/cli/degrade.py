@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sensor_rig.cli.support.arguments import add_storage_arguments
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -38,12 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--rig', required=True, metavar='FILE', help='a rig file with a streams: section'
     )
-    parser.add_argument(
-        '--storage',
-        choices=('mcap', 'sqlite3', 'bag'),
-        help='how OUT is stored (bag for a ROS 1 bag, else mcap)',
-    )
-    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    add_storage_arguments(parser, ros1=True)
     parser.add_argument(
         '--live',
         action='store_true',
@@ -89,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _live(args: argparse.Namespace) -> int:
     from rig_common.errors import RigError
-    from sensor_rig.cli.support.live import need_ros
+    from sensor_rig.cli.support.live import require_ros
     from sensor_rig.rigfile import load_rig
 
     if args.input is not None:
@@ -97,7 +93,7 @@ def _live(args: argparse.Namespace) -> int:
             f'--live degrades live topics, so {args.input} has nothing to do there; '
             f'leave one of them out'
         )
-    need_ros()
+    require_ros()
     from rig_common.ros.executor import run_node
     from sensor_rig.degrade.ros.degrade_node import DegradeNode
     from sensor_rig.nodes.building import make_degrade

@@ -109,16 +109,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _knowledge(args: argparse.Namespace) -> Knowledge:
-    from rig_common.errors import RigError
     from sensor_rig.cli.support.progress import progress
     from sensor_rig.export.learning import knowledge_of, with_declared_noise, with_positions
     from sensor_rig.rigfile import load_rig
 
     rig = None if args.rig is None else load_rig(args.rig)
-    if rig is not None and rig.sync is None:
-        raise RigError(f'{rig.path} has no sync: section, so no clock can be learned')
+    sync = None if rig is None else rig.required_sync
     with progress(f'learning {args.input.name}', 0) as advance:
-        known = knowledge_of(args.input, None if rig is None else rig.sync, args.sidecar, advance)
+        known = knowledge_of(args.input, sync, args.sidecar, advance)
     if rig is not None:
         known = with_declared_noise(known, rig.sensors)
     return known if args.extrinsics is None else with_positions(known, args.extrinsics)

@@ -15,7 +15,6 @@ from sensor_rig.cli.support.arguments import (
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
-    from sensor_rig.bags.inspect import TopicTimes
     from sensor_rig.fit.fitting import TopicFit
     from sensor_rig.fit.servo import ServoFit
     from sensor_rig.fit.statistics import Estimate
@@ -156,13 +155,18 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
     from rig_common.errors import RigError
     from rig_common.validation import hint
     from sensor_rig.bags.inspect import facts_of
+    from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.starter import usable
+    from sensor_rig.cli.support.progress import progress
     from sensor_rig.fit.fitting import fit_stream
     from sensor_rig.fit.syncing import offsets_by_motion
     from sensor_rig.fit.times import FEWEST, of_topic
 
-    times = {each.name: each for each in _read(args.recording, problems, args.sidecar)}
-    facts = facts_of(list(times.values()))
+    with BagReader(args.recording, args.sidecar) as bag:
+        with progress(f'reading {args.recording.name}', bag.message_count) as advance:
+            times = bag.times(advance)
+        problems += bag.problems
+    facts = facts_of(times.values())
     chosen = usable(facts)
     known = offsets_by_motion(
         args.recording,
@@ -197,27 +201,6 @@ def _bag_fits(args: argparse.Namespace, problems: list[str]) -> list[TopicFit]:
             f'{args.recording} has no stamped topic of {FEWEST} messages or more{after}'
         )
     return found
-
-
-def _read(path: Path, problems: list[str], sidecar: Path | None) -> list[TopicTimes]:
-    """Return the times of a recording's topics; add to `problems` what is missing of it."""
-    from sensor_rig.bags.inspect import TopicTimes
-    from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.support.progress import progress
-    from sensor_rig.syncing.bag_sync import ADVANCE_EVERY
-
-    with BagReader(path, sidecar) as bag:
-        topics = {
-            name: TopicTimes(name, topic.type_name, topic.stamped)
-            for name, topic in bag.topics.items()
-        }
-        with progress(f'reading {path.name}', bag.message_count) as advance:
-            for index, message in enumerate(bag.messages(), 1):
-                topics[message.topic].add(message.raw, message.receive_ns)
-                if index % ADVANCE_EVERY == 0:
-                    advance(ADVANCE_EVERY)
-        problems += bag.problems
-    return list(topics.values())
 
 
 def _print(fits: list[TopicFit]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sensor_rig.cli.support.arguments import positive
+from sensor_rig.cli.support.arguments import add_storage_arguments, positive
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 if TYPE_CHECKING:
@@ -45,10 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--no-sync', action='store_true', help='with --rig: do not run its sync engine'
     )
-    parser.add_argument(
-        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
-    )
-    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    add_storage_arguments(parser)
     add_json_argument(parser)
 
 
@@ -102,10 +99,10 @@ def _simulated(args: argparse.Namespace) -> Callable[[BagWriter], None]:
 
 def _live(args: argparse.Namespace) -> Callable[[BagWriter], None]:
     from sensor_rig.bags.connections import offered
-    from sensor_rig.cli.support.live import listen, need_ros
+    from sensor_rig.cli.support.live import listen, require_ros
     from sensor_rig.cli.support.progress import note
 
-    need_ros()
+    require_ros()
 
     def record(writer: BagWriter) -> None:
         listen(

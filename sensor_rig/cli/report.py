@@ -83,17 +83,14 @@ def _saved(folder: Path) -> dict[str, object]:
 
 def _synced(path: Path, rig_file: str, problems: list[str]) -> dict[str, object]:
     """Sync a recording and keep nothing but the report's data, and what is missing of it."""
-    from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.support.progress import progress
     from sensor_rig.rigfile import load_rig
     from sensor_rig.syncing.bag_sync import BagSync
 
-    rig = load_rig(rig_file)
-    if rig.sync is None:
-        raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
+    config = load_rig(rig_file).required_sync
     with BagReader(path) as bag:
-        job = BagSync(bag, None, rig.sync, f'Sync of {path.name}')
+        job = BagSync(bag, None, config, f'Sync of {path.name}')
         with progress(f'learning {path.name}', bag.message_count) as advance:
             job.learn(advance)
         with progress(f'syncing {path.name}', bag.message_count) as advance:

@@ -11,8 +11,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from sensor_rig.cli.support.arguments import positive
+from sensor_rig.cli.support.live import require_ros
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
-from sensor_rig.cli.support.rig_runs import require_ros
 
 if TYPE_CHECKING:
     from sensor_rig.running.ros.soaking import SoakReport

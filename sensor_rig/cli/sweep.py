@@ -8,8 +8,6 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +17,6 @@ from sensor_rig.cli.support.output import add_json_argument, print_json, print_t
 if TYPE_CHECKING:
     from rig_common.jsonable import JsonObject
     from sensor_rig.sweep.driving import SweepJob
-    from sensor_rig.sweep.running.outcome import RunOutcome
     from sensor_rig.sweep.running.pool import Executor
 
 NAME = 'sweep'
@@ -93,18 +90,38 @@ def run(args: argparse.Namespace) -> int:
         _list(sweep, args.json)
         return 0
     try:
-        with sweep, _telling(sweep) as tell:
+        with sweep:
             if sweep.todo or sweep.refined():
-                with _executor(sweep, args) as executor:
-                    tell.slots = executor.slots
-                    for outcome in sweep.run(executor):
-                        tell.settled(outcome)
+                _run(sweep, args)
     except KeyboardInterrupt:
         sweep.finish()
         note(f'interrupted: {len(sweep.store.results)} runs are there; the same command goes on')
         raise
     table = sweep.finish()
     return _summary(sweep, table, args.json)
+
+
+def _run(sweep: SweepJob, args: argparse.Namespace) -> None:
+    """Run what is missing, and show how far it is."""
+    from sensor_rig.cli.support.progress import note, progress
+
+    begun = told = time.monotonic()
+    done, failed = 0, 0
+    with progress('runs', len(sweep.todo)) as advance, _executor(sweep, args) as executor:
+        for outcome in sweep.run(executor):
+            done += 1
+            advance(1.0)
+            if outcome.status.value != 'ok':
+                failed += 1
+                if failed == 1:
+                    note(f'run {outcome.id}: {outcome.status.value}: {outcome.reason}')
+            now = time.monotonic()
+            if now - told >= TELL_EVERY_S:
+                told, left_s = now, (now - begun) / done * len(sweep.todo)
+                note(
+                    f'sweep: {done} of {done + len(sweep.todo)} runs, {failed} not ok, '
+                    f'{left_s:.0f} s left'
+                )
 
 
 def _executor(sweep: SweepJob, args: argparse.Namespace) -> Executor:
@@ -116,86 +133,6 @@ def _executor(sweep: SweepJob, args: argparse.Namespace) -> Executor:
 
     wanted = args.workers or usable_cores()
     return Pool(sweep.experiment, min(wanted, len(sweep.todo)) or 1, sweep.scratch)
-
-
-# ---- progress -----------------------------------------------------------------------------------
-
-
-class _Telling:
-    """How far it is and how long it still takes, as text."""
-
-    def __init__(self, sweep: SweepJob) -> None:
-        self.slots = 1
-        self._sweep = sweep
-        self._begun = time.monotonic()
-        self._done = self._failed = 0
-        self._told = self._begun
-
-    @property
-    def total(self) -> int:
-        return self._done + len(self._sweep.todo)
-
-    @property
-    def text(self) -> str:
-        failed = f', {self._failed} not ok' if self._failed else ''
-        return f'{self._done} of {self.total} runs{failed}{self._left}'
-
-    @property
-    def _left(self) -> str:
-        if not self._done:
-            return ''
-        each_s = (time.monotonic() - self._begun) / self._done
-        left_s = each_s * len(self._sweep.todo)
-        return f', {_duration(left_s)} left' if left_s else ''
-
-    def settled(self, outcome: RunOutcome) -> None:
-        """Count a run that has ended, and show it."""
-        from sensor_rig.cli.support.progress import note
-
-        self._done += 1
-        if outcome.status.value != 'ok':
-            self._failed += 1
-            if self._failed == 1:
-                note(f'run {outcome.id}: {outcome.status.value}: {outcome.reason}')
-        self.show()
-
-    def show(self) -> None:
-        """Tell in a line of its own now and then, where there is no terminal."""
-        from sensor_rig.cli.support.progress import note
-
-        if time.monotonic() - self._told >= TELL_EVERY_S:
-            self._told = time.monotonic()
-            note(f'sweep: {self.text}')
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90.0:
-        return f'{seconds:.0f} s'
-    return f'{seconds / 60.0:.0f} min' if seconds < 5400.0 else f'{seconds / 3600.0:.1f} h'
-
-
-@contextmanager
-def _telling(sweep: SweepJob) -> Iterator[_Telling]:
-    """Show progress with the time left: a bar on a terminal, a line now and then elsewhere."""
-    import sys
-
-    tell = _Telling(sweep)
-    if not sys.stderr.isatty():
-        yield tell
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    with Progress(
-        BarColumn(), TextColumn('{task.description}'), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task('starting', total=None)
-
-        def show() -> None:
-            bar.update(task, total=tell.total, completed=tell._done, description=tell.text)
-
-        tell.show = show  # type: ignore[method-assign]
-        yield tell
 
 
 # ---- what is printed ----------------------------------------------------------------------------

@@ -6,7 +6,11 @@ import argparse
 from pathlib import Path
 
 from rig_common.jsonable import JsonObject
-from sensor_rig.cli.support.arguments import add_sidecar_argument, add_trajectory_argument
+from sensor_rig.cli.support.arguments import (
+    add_sidecar_argument,
+    add_storage_arguments,
+    add_trajectory_argument,
+)
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 
 NAME = 'sync'
@@ -27,10 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar='FILE',
         help='a rig file with a sync: section, or the name of a shipped one',
     )
-    parser.add_argument(
-        '--storage', choices=('mcap', 'sqlite3'), default='mcap', help='how OUT is stored (mcap)'
-    )
-    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+    add_storage_arguments(parser)
     parser.add_argument(
         '--copy',
         action='store_true',
@@ -51,22 +52,19 @@ def run(args: argparse.Namespace) -> int:
     """Sync the recording and say what came out."""
     import shutil
 
-    from rig_common.errors import RigError
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.writer import BagWriter
     from sensor_rig.cli.support.progress import progress, tell_problems
     from sensor_rig.rigfile import load_rig
     from sensor_rig.syncing.bag_sync import BagSync, fitted, write_report
 
-    rig = load_rig(args.rig)
-    if rig.sync is None:
-        raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
+    config = load_rig(args.rig).required_sync
     with BagReader(args.input, args.sidecar, args.trajectory) as bag:
-        fitted(rig.sync, bag)  # a mistake is told before OUT is made
+        fitted(config, bag)  # a mistake is told before OUT is made
         writer = BagWriter(args.output, args.storage, compress=args.compress)
         try:
             with writer:
-                job = BagSync(bag, writer, rig.sync, f'Sync of {args.input.name}')
+                job = BagSync(bag, writer, config, f'Sync of {args.input.name}')
                 if not args.causal:
                     with progress(f'learning {args.input.name}', bag.message_count) as advance:
                         job.learn(advance)

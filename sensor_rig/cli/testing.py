@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from rig_common.errors import RigError
+from sensor_rig.cli.bench import source_root
 
 NAME = 'test'
 GROUP = 'maintain'
@@ -117,11 +117,3 @@ def passes(name: str, command: tuple[str, ...], root: Path) -> bool:
     verdict = 'clean' if result.returncode == 0 else 'FAILED'
     print(f'{name}: {verdict} ({time.monotonic() - start:.1f} s)', flush=True)
     return result.returncode == 0
-
-
-def source_root() -> Path:
-    """Return the root of the source tree, where the tests are."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / 'test' / 'conftest.py').is_file():
-        raise RigError(f'there are no tests beside {root}; run this from a source tree')
-    return root

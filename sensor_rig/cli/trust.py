@@ -36,15 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score the recording and say what can be trusted."""
-    from rig_common.errors import RigError
     from rig_common.saving import save_text
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.cli.support.progress import progress, tell_problems
     from sensor_rig.trust.report import trust_recording
     from sensor_rig.trust.trust_page import trust_page
 
-    if args.html is not None and not args.html.parent.is_dir():
-        raise RigError(f'there is no folder {args.html.parent} to write {args.html.name} to')
     config = _config(args.rig, args.bag, args.sidecar)
     with BagReader(args.bag) as bag:
         count, problems = bag.message_count, bag.problems
@@ -69,37 +66,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _config(rig: str | None, bag: Path, sidecar: Path | None) -> SyncConfig:
-    """Return the `sync:` of a rig file, or of one that is made from the recording."""
-    from rig_common.errors import RigError
-    from sensor_rig.rigfile import load_rig
+    """Return the `sync:` of a rig file, or of what `inspect --write` writes for the recording."""
+    from tempfile import TemporaryDirectory
 
-    if rig is None:
-        return _found(bag, sidecar)
-    loaded = load_rig(rig)
-    if loaded.sync is None:
-        raise RigError(f'{loaded.path} has no sync: section, so there is nothing to trust')
-    return loaded.sync
-
-
-def _found(bag: Path, sidecar: Path | None) -> SyncConfig:
-    """Return what `inspect --write` would write for the recording."""
-    import tempfile
-
-    from sensor_rig.bags.inspect import TopicTimes, facts_of
+    from sensor_rig.bags.inspect import facts_of
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.starter import starter_rig
     from sensor_rig.rigfile import load_rig
 
-    with BagReader(bag, sidecar) as reader:
-        topics = {
-            name: TopicTimes(name, topic.type_name, topic.stamped)
-            for name, topic in reader.topics.items()
-        }
-        for message in reader.messages():
-            topics[message.topic].add(message.raw, message.receive_ns)
-    with tempfile.TemporaryDirectory() as folder:
+    if rig is not None:
+        return load_rig(rig).required_sync
+    with BagReader(bag, sidecar) as reader, TemporaryDirectory() as folder:
         file = Path(folder) / 'found.yaml'
-        file.write_text(starter_rig(facts_of(list(topics.values())), str(bag)), encoding='utf-8')
-        sync = load_rig(file).sync
-    assert sync is not None
-    return sync
+        file.write_text(starter_rig(facts_of(reader.times().values()), str(bag)), encoding='utf-8')
+        return load_rig(file).required_sync

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig
 
 if TYPE_CHECKING:
@@ -33,10 +32,8 @@ def make_sync(rig: RigConfig, **options: Any) -> SyncNode:
     """Return the sync node of `rig`; a rig without sensors needs no simulator installed."""
     from sync_engine.nodes.sync import SyncNode
 
-    if rig.sync is None:
-        raise RigError(f'{rig.path} has no sync: section, so there is nothing to sync')
     return SyncNode(
-        rig.sync,
+        rig.required_sync,
         follows_world=rig.world is not None,
         simulated_topics=rig.published_topics(),
         **options,

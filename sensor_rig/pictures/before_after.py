@@ -21,8 +21,9 @@ from sensor_rig.drawing.scan_points import SCAN_TYPES, Placer, mount_of
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.pictures.figures import figure, save
 from sensor_rig.pictures.gallery_style import FIRST, INK, SECOND, SOFT, TRUE
-from sensor_rig.pictures.lidars import lidar_of
 from sensor_rig.rigfile import RigConfig
+from sim_sensors.sensors.lidar.config import LidarConfig
+from sim_sensors.sensors.lidar.scanner import Lidar
 from sim_sensors.world.scene.pose_messages import (
     ODOM_RATE_HZ,
     TrueOdometry,
@@ -86,7 +87,7 @@ def fuse(
     advance: Callable[[float], None] = lambda _: None,
 ) -> Maps:
     """Run a rig with its sync for `lead_s` + `seconds`; map the scans of the latter."""
-    lidar = lidar_of(config, wanted)
+    lidar = _lidar_of(config, wanted)
     sensor = lidar.name
     topic, kind = next(
         (topic.of(sensor), topic.type_name)
@@ -251,3 +252,19 @@ def _map(axes: Axes, maps: Maps, name: str, colour: str, heading: str) -> None:
         color=SOFT,
     )
     axes.set_xlabel('m')
+
+
+def _lidar_of(config: RigConfig, wanted: str | None) -> Lidar[LidarConfig]:
+    """Return the LiDAR called `wanted`, by default the first one of the rig."""
+    lidars = {
+        name: each for name, each in config.make_sensors().items() if isinstance(each, Lidar)
+    }
+    name = wanted or next(iter(lidars), '')
+    if name not in lidars:
+        known = f'its LiDARs are {", ".join(lidars)}' if lidars else 'it has no LiDAR'
+        raise RigError(
+            f'{config.path.name} has no LiDAR {name!r}; {known}'
+            if wanted
+            else f'{config.path.name}: {known}'
+        )
+    return lidars[name]

@@ -90,6 +90,13 @@ class RigConfig:
         return self.world
 
     @property
+    def required_sync(self) -> SyncConfig:
+        """Return `sync`, or say that this rig has none."""
+        if self.sync is None:
+            raise RigError(f'{self.path} has no sync: section, so there is nothing to sync')
+        return self.sync
+
+    @property
     def simulation(self) -> Simulation:
         """The part of the rig that is simulated."""
         from sim_sensors.simulation import Simulation

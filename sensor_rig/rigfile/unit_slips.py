@@ -41,6 +41,24 @@ LONG_FAST_S, LONG_S = 0.5, 5.0
 """Latencies from which on a fast sensor, or any, is asked about."""
 
 
+LARGE = (
+    (
+        ('clock.stamp_jitter_s', 'clock.servo.sigma_s'),
+        0.1,
+        'that is much for a clock, and the unit is s: is it ms or us?',
+    ),
+    (('exposure_s',), 1.0, 'that is a long exposure, and the unit is s: is it ms?'),
+    (('mount.pos_m',), 50.0, 'that is far from its body, and the unit is m: is it mm?'),
+    (('max_range_m', 'range_max_m'), 2000.0, 'that is far, and the unit is m: is it mm?'),
+    (
+        ('clock.white_fm', 'clock.random_walk_fm'),
+        1e-4,
+        'that is much for a clock, and it is a plain fraction: is it ppm or ppb?',
+    ),
+)
+"""Ends of keys, the size from which on a value is asked about, the question."""
+
+
 def unit_slips(rig: RigConfig) -> list[str]:
     """Return a sentence for every value that is likely meant in another unit."""
     found = []
@@ -55,11 +73,7 @@ def unit_slips(rig: RigConfig) -> list[str]:
                 f'links.{name}.bandwidth_bps is {link.bandwidth_bps:g}; that is little, '
                 'and the unit is bit/s: is it Mbit/s?'
             )
-    if (
-        rig.world is not None
-        and rig.world.control_delay_s > 0.0
-        and rig.world.control_delay_s > LONG_FAST_S
-    ):
+    if rig.world is not None and rig.world.control_delay_s > LONG_FAST_S:
         found.append(
             f'world.control_delay_s is {rig.world.control_delay_s:g}; that is long for a '
             'command, and the unit is s: is it ms?'
@@ -105,18 +119,12 @@ def _asked(key: str, value: float, kind: str) -> str:
     if key in LATENCIES:
         if size > (LONG_FAST_S if kind in FAST else LONG_S):
             return f'that is long for a sensor of type {kind}, and the unit is s: is it ms?'
-    elif key in ('clock.stamp_jitter_s', 'clock.servo.sigma_s') and size > 0.1:
-        return 'that is much for a clock, and the unit is s: is it ms or us?'
-    elif last == 'exposure_s' and size > 1.0:
-        return 'that is a long exposure, and the unit is s: is it ms?'
-    elif key == 'mount.pos_m' and size > 50.0:
-        return 'that is far from its body, and the unit is m: is it mm?'
-    elif last in ('max_range_m', 'range_max_m') and size > 2000.0:
-        return 'that is far, and the unit is m: is it mm?'
-    elif key == 'rate_hz' and kind in FAST and 0.0 < size < 0.5:
+        return ''
+    if key == 'rate_hz' and kind in FAST and 0.0 < size < 0.5:
         return 'that is slow for such a sensor, and the unit is Hz: is it the period in s?'
-    elif key == 'clock.drift_ppm' and 0.0 < size < 1e-3:
+    if key == 'clock.drift_ppm' and 0.0 < size < 1e-3:
         return 'that is next to nothing, and the unit is ppm: is it a plain fraction?'
-    elif key in ('clock.white_fm', 'clock.random_walk_fm') and size > 1e-4:
-        return 'that is much for a clock, and it is a plain fraction: is it ppm or ppb?'
+    for keys, most, question in LARGE:
+        if size > most and key.endswith(keys):
+            return question
     return ''

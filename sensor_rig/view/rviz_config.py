@@ -58,28 +58,13 @@ def _range(color: str) -> Properties:
 
 
 def _wrench(color: str) -> Properties:
-    return {
-        'Force Color': color,
-        'Torque Color': '204; 204; 51',
-        'Force Arrow Scale': 0.1,
-        'Torque Arrow Scale': 0.1,
-        'Arrow Width': 0.3,
-        'Alpha': 1,
-        'History Length': 1,
-        'Accept NaN Values': False,
-    }
+    scales = {'Force Arrow Scale': 0.1, 'Torque Arrow Scale': 0.1}
+    return {'Force Color': color, **scales, 'Arrow Width': 0.3}
 
 
 def _twist(color: str) -> Properties:
-    return {
-        'Linear Color': color,
-        'Angular Color': '204; 204; 51',
-        'Linear Arrow Scale': 1,
-        'Angular Arrow Scale': 1,
-        'Arrow Width': 0.3,
-        'Alpha': 1,
-        'History Length': 1,
-    }
+    scales = {'Linear Arrow Scale': 1, 'Angular Arrow Scale': 1}
+    return {'Linear Color': color, **scales, 'Arrow Width': 0.3}
 
 
 def _arrow(color: str) -> Properties:
@@ -146,8 +131,8 @@ def view(rig: RigConfig, namespace: str = '') -> JsonObject:
         if rig.world.hide_truth:
             frame = _fixed_frame(simulation)
     displays = [
-        _grid(),
-        _tf(),
+        _shown('Grid', 'Grid', {'Alpha': 0.3, 'Plane Cell Count': 24}),
+        _shown('TF', 'TF', {'Marker Scale': 0.6, 'Show Arrows': False}),
         *_scene(rig, prefix, frame_prefix, frame == frame_prefix + WORLD_FRAME),
         *(
             display
@@ -260,14 +245,8 @@ def _display(
     if not name:
         return None
     reliable = name not in BEST_EFFORT
-    return {
-        'Class': f'{PLUGINS}/{name}',
-        'Name': topic,
-        'Enabled': is_shown,
-        'Value': is_shown,
-        'Topic': _topic(topic if topic.startswith('/') else prefix + topic, reliable=reliable),
-        **DISPLAYS[name](color),
-    }
+    place = _topic(topic if topic.startswith('/') else prefix + topic, reliable=reliable)
+    return _shown(name, topic, {'Topic': place, **DISPLAYS[name](color)}, enabled=is_shown)
 
 
 def _topic(
@@ -282,34 +261,12 @@ def _topic(
     }
 
 
-def _grid() -> dict[str, object]:
-    return {
-        'Class': f'{PLUGINS}/Grid',
-        'Name': 'Grid',
-        'Enabled': True,
-        'Value': True,
-        'Alpha': 0.3,
-        'Cell Size': 1,
-        'Plane Cell Count': 24,
-        'Color': '160; 160; 164',
-        'Reference Frame': '<Fixed Frame>',
-    }
-
-
-def _tf() -> dict[str, object]:
-    return {
-        'Class': f'{PLUGINS}/TF',
-        'Name': 'TF',
-        'Enabled': True,
-        'Value': True,
-        'Frame Timeout': 15,
-        'Marker Scale': 0.6,
-        'Show Arrows': False,
-        'Show Axes': True,
-        'Show Names': True,
-        'Update Interval': 0,
-        'Frames': {'All Enabled': True},
-    }
+def _shown(
+    kind: str, name: str, properties: Properties, *, enabled: bool = True
+) -> dict[str, object]:
+    """Return a display of the class `kind`; what is not among its properties is RViz's default."""
+    switch = {'Enabled': enabled, 'Value': enabled}
+    return {'Class': f'{PLUGINS}/{kind}', 'Name': name, **switch, **properties}
 
 
 def _scene(
@@ -318,25 +275,9 @@ def _scene(
     """Yield the markers of the world, shown where they have a place, and of a URDF the robot."""
     if rig.world is None:
         return
-    yield {
-        'Class': f'{PLUGINS}/MarkerArray',
-        'Name': 'World',
-        'Enabled': is_placed,
-        'Value': is_placed,
-        'Namespaces': {},
-        'Topic': _topic(f'{prefix}world/markers', latched=True, depth=100),
-    }
+    topic = _topic(f'{prefix}world/markers', latched=True, depth=100)
+    yield _shown('MarkerArray', 'World', {'Topic': topic}, enabled=is_placed)
     if rig.world.model.lower().endswith('.urdf'):
-        yield {
-            'Class': f'{PLUGINS}/RobotModel',
-            'Name': 'Robot',
-            'Enabled': True,
-            'Value': True,
-            'Alpha': 1,
-            'Visual Enabled': True,
-            'Collision Enabled': False,
-            'Description Source': 'Topic',
-            'Update Interval': 0,
-            'TF Prefix': frame_prefix.rstrip('/'),
-            'Description Topic': _topic(f'{prefix}robot_description', latched=True, depth=1),
-        }
+        topic = _topic(f'{prefix}robot_description', latched=True, depth=1)
+        frames = {'TF Prefix': frame_prefix.rstrip('/'), 'Description Source': 'Topic'}
+        yield _shown('RobotModel', 'Robot', {**frames, 'Description Topic': topic})

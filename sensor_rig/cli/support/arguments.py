@@ -65,6 +65,17 @@ def refuse_existing(path: Path | None) -> None:
         raise RigError(f'{path} exists already; choose another name or remove it first')
 
 
+def add_storage_arguments(parser: argparse.ArgumentParser, *, ros1: bool = False) -> None:
+    """Add how a recording is written; with `ros1` a ROS 1 bag comes out as one unless told."""
+    parser.add_argument(
+        '--storage',
+        choices=('mcap', 'sqlite3', 'bag') if ros1 else ('mcap', 'sqlite3'),
+        default=None if ros1 else 'mcap',
+        help=f'how OUT is stored ({"bag for a ROS 1 bag, else " if ros1 else ""}mcap)',
+    )
+    parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
+
+
 def add_trajectory_argument(parser: argparse.ArgumentParser) -> None:
     """Add trajectories that are read beside a recording."""
     parser.add_argument(

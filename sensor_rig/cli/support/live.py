@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 from rig_common.errors import RigError
 from sensor_rig.cli.support.progress import note, progress
+from sensor_rig.cli.support.registry import program_name
 
 if TYPE_CHECKING:
     from sensor_rig.bags.ros.listening import OnTopic
 
 
-def need_ros() -> None:
-    """Say so where ROS is missing."""
+def require_ros(otherwise: str = '') -> None:
+    """Raise RigError where ROS 2 is missing, with what can be done `otherwise`."""
     try:
         importlib.import_module('rclpy')
     except ImportError:
         raise RigError(
-            'the live graph needs ROS 2, which is not importable here; see "doctor"'
+            f'ROS 2 is not importable here; see "{program_name()} doctor"{otherwise}'
         ) from None
 
 
@@ -33,7 +34,7 @@ def listen(
     what: str,
 ) -> None:
     """Hear the graph for `seconds`, or until Ctrl-C, and say which topics could not be heard."""
-    need_ros()
+    require_ros()
     from rig_common.ros.executor import Spinner, close_node, ros_context, stop_on_signals
     from sensor_rig.bags.ros.listening import Listener
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rig_common.errors import RigError
 from sensor_rig.cli.support.arguments import not_negative, positive
+from sensor_rig.cli.support.live import require_ros
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
 from sensor_rig.cli.support.progress import note, progress
-from sensor_rig.cli.support.registry import program_name
 
 if TYPE_CHECKING:
     from rig_common.paramfile.events import Parameters
@@ -97,7 +95,7 @@ def run_rig(rig: RigConfig, args: argparse.Namespace, page: PagePlace | None = N
     from sensor_rig.running.middleware import prepare_middleware
 
     prepare_middleware(note)
-    require_ros()
+    require_ros(', or run the rig without ROS in Python (sensor_rig.inprocess.open_rig)')
     if rig.sync_left_out:
         note(f'WARNING: {rig.sync_left_out}')
     from sensor_rig.page.ros.factory import page_factory
@@ -140,17 +138,6 @@ def _progress(name: str, seconds: float | None) -> Iterator[Callable[[int], None
                 shown_ns = now_ns
 
         yield on_time
-
-
-def require_ros() -> None:
-    """Say so where ROS 2 is missing."""
-    try:
-        importlib.import_module('rclpy')
-    except ImportError:
-        raise RigError(
-            f'ROS 2 is not importable here; see "{program_name()} doctor", or run the '
-            f'rig without ROS in Python (sensor_rig.inprocess.open_rig)'
-        ) from None
 
 
 def exit_code(summary: Summary, seconds: float | None) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 
-from rig_common.errors import RigError
 from sensor_rig.bags.recorder import record_rig
 from sensor_rig.bags.writer import BagWriter
 from sensor_rig.degrade.recording import degrade_recording
@@ -80,11 +79,9 @@ class Material:
 
     def sync_measures(self, writer: BagWriter | None = None) -> Measures:
         """Run the rig's sync engine over the recording and return what comes of it."""
-        if self.rig.sync is None:
-            raise RigError(f'{self.rig.path.name} has no sync: section, so nothing is synced')
         return recorded_measures(
             self.recording,
-            self.rig.sync,
+            self.rig.required_sync,
             writer=writer,
             learn=self._experiment.plan.sync == 'smoothed',
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from sensor_rig.sweep.running.experiment import Experiment, Task
 from sensor_rig.sweep.running.local import TICK_S, LocalWorker
@@ -17,52 +17,52 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class Executor(Protocol):
-    """Carries out tasks, in any order."""
+class Executor(ABC):
+    """Carries out tasks, in any order, inside a `with` block."""
 
     name: str
+    """As the results name it."""
 
     @property
+    @abstractmethod
     def slots(self) -> int:
         """Tasks that it carries out at a time."""
 
+    @abstractmethod
     def run(self, tasks: Iterable[Task]) -> Iterator[RunOutcome]:
-        """Yield an outcome for every task as it ends; who breaks off ends what is under way."""
+        """Yield an outcome for every task as it ends."""
 
-    def __enter__(self) -> Self: ...
+    @abstractmethod
+    def close(self) -> None:
+        """End what is under way."""
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-        /,
-    ) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
-class Pool:
+class Pool(Executor):
     """Worker processes, one BLAS thread each."""
 
     name = 'pool'
 
     def __init__(self, experiment: Experiment, workers: int, folder: Path) -> None:
         """Prepare `workers` processes; `folder` is for what they write while they run."""
-        self.slots = workers
         self._workers = [
             LocalWorker(experiment, folder / f'worker{index}') for index in range(workers)
         ]
 
-    def __enter__(self) -> Pool:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the processes."""
         for worker in self._workers:
             worker.close()
+
+    @property
+    def slots(self) -> int:
+        """The processes."""
+        return len(self._workers)
 
     @property
     def pids(self) -> list[int]:

@@ -15,7 +15,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import sensor_rig
@@ -25,6 +24,7 @@ from sensor_rig.sweep.running.experiment import Experiment, Task, moved
 from sensor_rig.sweep.running.files import inside
 from sensor_rig.sweep.running.local import LocalWorker
 from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
+from sensor_rig.sweep.running.pool import Executor
 
 AHEAD = 4
 """Tasks for each core that are handed to Ray at a time; what waits there can be moved."""
@@ -34,7 +34,7 @@ imported. Whoever reaches the ports of a Ray can run code."""
 PREFIX = 'sensor_rig_sweep_'
 
 
-class RayCluster:
+class RayCluster(Executor):
     """Hands tasks to Ray and takes their outcomes as they come."""
 
     name = 'ray'
@@ -83,15 +83,8 @@ class RayCluster:
         cores = int(self._ray.cluster_resources().get('CPU', 1))
         return max(1, cores if self._most is None else min(cores, self._most))
 
-    def __enter__(self) -> RayCluster:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Leave the cluster, or end Ray on this machine."""
         self._ray.shutdown()
 
     def run(self, tasks: Iterable[Task]) -> Iterator[RunOutcome]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -19,6 +18,7 @@ from typing import IO
 
 from rig_common.errors import RigError, why
 from rig_common.jsonable import JsonObject, json_text
+from rig_common.saving import save_text, saving
 from sensor_rig.sweep.plan.sweep_plan import Plan, plan_of
 from sensor_rig.sweep.running.experiment import Task
 from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
@@ -121,7 +121,7 @@ class Store:
             'name': name,
             'plan': plan.model_dump(mode='json', by_alias=True, exclude_unset=True),
         }
-        _replace(self.folder / PLAN, json_text(document, 1).encode())
+        save_text(self.folder / PLAN, json_text(document, 1))
 
     def add(
         self, outcome: RunOutcome, executor: str, attempt: int, *, retried: bool = False
@@ -160,18 +160,9 @@ class Store:
             (task for task in tasks if task.id in self.results), key=lambda task: task.id
         )
         target = self.folder / TABLE
-        _replace(target, table_bytes(plan, rows, self.results, recordings))
+        with saving(target) as part:
+            part.write_bytes(table_bytes(plan, rows, self.results, recordings))
         return target
-
-
-def _replace(target: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    beside = target.with_name(f'.{target.name}.new')
-    try:
-        beside.write_bytes(data)
-        os.replace(beside, target)
-    except OSError as error:
-        raise RigError(f'cannot write {target}: {why(error)}') from None
 
 
 def kept_plan(folder: Path) -> tuple[Plan, str]:

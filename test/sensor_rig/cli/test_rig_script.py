@@ -160,13 +160,14 @@ def test_changed_dependencies_and_new_extras_update(ready: Path) -> None:
     assert (ready.parent / '.venv-no-ros').resolve() == folder, 'in the same environment'
 
 
-def wheel(folder: Path, name: str) -> Path:
+def wheel(folder: Path, name: str, version: int = 1) -> Path:
     """Write a wheel without content that pip can install; return its folder."""
     folder.mkdir(exist_ok=True)
-    info = f'{name}-1.dist-info'
-    with zipfile.ZipFile(folder / f'{name}-1-py3-none-any.whl', 'w') as file:
+    info = f'{name}-{version}.dist-info'
+    with zipfile.ZipFile(folder / f'{name}-{version}-py3-none-any.whl', 'w') as file:
         file.writestr(f'{name}.py', 'HERE = True\n')
-        file.writestr(f'{info}/METADATA', f'Metadata-Version: 2.1\nName: {name}\nVersion: 1\n')
+        about = f'Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n'
+        file.writestr(f'{info}/METADATA', about)
         file.writestr(
             f'{info}/WHEEL', 'Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n'
         )
@@ -192,6 +193,11 @@ def test_an_extra_is_added_in_place_and_what_the_user_installed_survives(
     assert builds(rig) == 1
     both = ('python', '-c', 'import tables, mine')
     assert run(rig, *both).returncode == 0
+    # The setuptools that came with venv is replaced where it is.
+    wheel(tmp_path / 'wheels', 'setuptools', 999)
+    (rig.parent / 'setup.cfg').write_text(f'[options]\n{extras}test =\n    setuptools>=999\n')
+    renewed = run(rig, 'test', **found)
+    assert 'lacks setuptools' in renewed.stderr and 'anew' not in renewed.stderr
     # Packages whose versions will not do need a new environment; the user's come along.
     (rig.parent / 'setup.cfg').write_text(f'[options]\ninstall_requires =\n    {ANEW}\n{extras}')
     anew = run(rig, 'demo', **found)
