@@ -130,9 +130,8 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
         return unknown_key(parent, str(location[-1]), known)
     if kind == 'missing':
         if isinstance(location[-1], int):
-            return (
-                f'{_path(where, location[:-1])} should have {_length_at(model, location)} values'
-            )
+            path, values = _path(where, location[:-1]), shown(problem['input'])
+            return f'{path} is {values}; it should have {_length_at(model, location)} values'
         return f'{path} is missing; it must be given'
     if kind == _NO_NUMBER:
         key, value = problem['ctx']['key'], problem['ctx']['value']
@@ -142,6 +141,8 @@ def _sentence(problem: Any, model: type[BaseModel], where: str, also: Sequence[s
             return _path(where, (*location[:-1], problem['ctx']['error']))
         return f'{path}: {message.removeprefix("Value error, ")}'.replace(': it is ', ' is ', 1)
     rule = RULES.get(kind) or message.removeprefix('Input should be ').removeprefix('Input ')
+    if kind == 'tuple_type' and (length := _length_at(model, (*location, 0))):
+        rule = f'a list of {length} values'
     limits = problem.get('ctx', {})
     meant = near(problem['input'], _choices_at(model, location)) if kind == 'literal_error' else ''
     return f'{path} is {shown(problem["input"])}; {meant}it should be {rule.format(**limits)}'
@@ -176,10 +177,11 @@ def _choices_at(model: type[BaseModel], location: Sequence[object]) -> list[str]
 
 
 def _length_at(model: type[BaseModel], location: Sequence[object]) -> int:
-    """Return how many values the list has in which the one at `location` is missing."""
+    """Return how many values the list has that the one at `location` belongs to; 0 is any."""
     kind = _model_at(model, location[:-2]).model_fields[location[-2]].annotation
     kinds = (kind, *get_args(kind))  # a tuple, or one or none
-    return len(get_args(next(each for each in kinds if get_origin(each) is tuple)))
+    parts = get_args(next(each for each in kinds if get_origin(each) is tuple))
+    return 0 if ... in parts else len(parts)
 
 
 def _literals(annotation: object) -> list[str]:

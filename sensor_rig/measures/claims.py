@@ -42,7 +42,7 @@ class Claim:
                 raise ValueError
         except ValueError:
             raise RigError(
-                f'{where}{text!r} is no claim; it should be a measure, one of '
+                f'{where}{text!r} is not a claim; it should be a measure, one of '
                 f'{" ".join(COMPARISONS)} and a number, such as '
                 f'"camera.offset_error_ms.p95 < 2"'
             ) from None

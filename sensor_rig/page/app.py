@@ -219,8 +219,8 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     def cells(tag: str, values: Sequence[str]) -> str:
         return ''.join(
-            f'<{tag} style="padding:2px 4px;white-space:nowrap;'
-            f'text-align:{"right" if index else "left"}">{escape(value)}</{tag}>'
+            f'<{tag} style="padding:2px 4px;text-align:{"right" if index else "left"}">'
+            f'{escape(value).replace("_", "_<wbr>")}</{tag}>'  # long names may break there
             for index, value in enumerate(values)
         )
 

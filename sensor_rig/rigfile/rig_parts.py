@@ -109,7 +109,9 @@ def link_configs(
             mistakes.add(
                 f'sensors.{name}.link',
                 f'sensors.{name}.link is {config.link!r}; '
-                f'{hint(config.link, list(raw), "the links are")}',
+                + (
+                    hint(config.link, list(raw), 'the links are') if raw else 'there are no links:'
+                ),
             )
     for name, keys in raw.items():
         with mistakes.below(f'links.{name}'):

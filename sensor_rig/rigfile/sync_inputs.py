@@ -131,14 +131,16 @@ def merged_inputs(
         raise RigError(f'sync.inputs is {named!r}; it should be a map')
     wanted = dict(named)
     required = raw_sync.get('required_sensors')
-    mentioned = [
-        raw_sync.get('reference_sensor_id'),
-        raw_sync.get('imu_sensor_id'),
-        *(required if isinstance(required, list) else []),
-    ]
-    for name in mentioned:
+    mentioned = {key: [raw_sync.get(key)] for key in ('reference_sensor_id', 'imu_sensor_id')}
+    mentioned['required_sensors'] = required if isinstance(required, list) else []
+    for key, name in ((key, name) for key, names in mentioned.items() for name in names):
         if isinstance(name, str) and name in simulated:
             wanted.setdefault(name, {})
+        elif isinstance(name, str) and name and simulated and name not in wanted:
+            raise RigError(
+                f'sync.{key} names {name!r}, which is neither an input nor a sensor of this rig; '
+                f'{hint(name, [*simulated, *(wanted.keys() - simulated)], "there are")}'
+            )
     for name, given in wanted.items() if simulated else ():
         if name not in simulated and not (isinstance(given, dict) and 'topic' in given):
             raise RigError(

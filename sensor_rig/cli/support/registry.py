@@ -89,6 +89,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise the mistake as RigError, with where to look."""
         said = re.sub(r'^argument (\S+): is ', r'\1 is ', message)
+        said = re.sub(r'^argument (.+): not allowed with argument', r'\1 does not go with', said)
         said = re.sub(
             r'^argument (\S+): invalid choice: (.+) \(choose from (.+)\)',
             r'\1 is \2; it should be one of \3',

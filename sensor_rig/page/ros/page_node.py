@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import mujoco
@@ -275,7 +275,7 @@ class PageNode(Monitor):
     def _note_offsets(self) -> None:
         now_s = self._history.now_s
         for name, facts in self.summary().inputs.items():
-            if facts.true_offset_ms is not None and name != self._reference:
+            if facts.true_offset_ms is not None and name not in self._not_drawn:
                 self._history.add_offset(
                     name, OffsetPoint(now_s, facts.offset_ms, facts.sigma_ms, facts.true_offset_ms)
                 )
@@ -290,9 +290,15 @@ class PageNode(Monitor):
             if true_ms is not None:
                 self._history.add_truth(name, self._history.now_s, true_ms)
 
-    @property
+    @cached_property
     def _reference(self) -> str:
         return self._rig.sync.reference_sensor_id if self._rig.sync is not None else ''
+
+    @cached_property
+    def _not_drawn(self) -> set[str]:
+        """The reference, and inputs that share the clock of another one."""
+        inputs = {} if self._rig.sync is None else self._rig.sync.inputs
+        return {self._reference, *(name for name, each in inputs.items() if each.clock_of)}
 
     def _show_world(self) -> None:
         fresh, self._fresh = self._fresh, {}

@@ -86,7 +86,7 @@ def test_claims(text: str, value: float, holds: bool) -> None:
 
 @pytest.mark.parametrize('text', ['', 'a', 'a <', 'a < b', '< 2', 'a = 2', 'a < 1 < 2', 'a < nan'])
 def test_what_is_no_claim(text: str) -> None:
-    with pytest.raises(RigError, match='is no claim'):
+    with pytest.raises(RigError, match='is not a claim'):
         Claim.parse(text)
 
 

@@ -96,7 +96,7 @@ def test_values_are_set_by_dotted_keys() -> None:
         ({'seeds': [1, 1]}, 'different whole numbers'),
         ({'sample': {'method': 'sobol', 'count': 10}}, 'powers of two'),
         ({'system': {'python': 'a:b', 'command': ['x']}}, 'one system'),
-        ({'limits': ['nonsense']}, 'is no claim'),
+        ({'limits': ['nonsense']}, 'is not a claim'),
         ({'require': [{'factor': 'a', 'up_to': 1.0}]}, 'does not vary'),
         ({'vary': {'a': [1]}, 'require': [{'factor': 'a', 'up_to': 1.0}]}, 'need limits'),
         ({'time_limit_s': 0.0}, 'greater than 0'),
