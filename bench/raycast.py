@@ -105,8 +105,8 @@ def ways_to_cast(
     rows = neighbour_rows(directions)
     ways: dict[str, RayCaster] = {'mujoco': MujocoCaster(model, MAX_RANGE_M, visible)}
     if has_embree():
-        for width, bundled in ((16, False), (16, True), (8, True)):
-            how = Arrangement(width, bundled, rows)
+        for bundled in (False, True):
+            how = Arrangement(bundled, rows)
             ways[f'embree, {how}'] = EmbreeCaster(model, MAX_RANGE_M, visible, how)
     return ways
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from rig_common.arrays import Floats
 
+WIDTH = 16
+"""Rays a call."""
 _MOST_ROWS = 256
 _CLEARLY_CLOSER = 0.75
 """A list is regrouped only where that brings neighbours this much closer."""
@@ -19,8 +21,6 @@ _BUNDLE_RAD = 0.15
 class Arrangement:
     """How a list of rays is cut into groups, one for each call of Embree."""
 
-    width: int = 16
-    """Rays a call, 8 or 16."""
     bundled: bool = False
     """Whether Embree leads a group through its tree as one bundle, or each ray on its own. A
     bundle is up to twice as fast for rays that go nearly the same way, half as fast for others."""
@@ -30,7 +30,7 @@ class Arrangement:
 
     def __str__(self) -> str:
         """Return the arrangement as logs name it."""
-        return f'{self.width} {"bundled" if self.bundled else "single"} rays a call'
+        return f'{"bundled" if self.bundled else "single"} rays'
 
 
 def neighbour_rows(directions: Floats) -> int:
@@ -46,8 +46,8 @@ def usual_arrangement(directions: Floats | None) -> Arrangement:
     """Return what suits a list of unit vectors [n, 3] by its angles alone."""
     if directions is None or len(directions) < 2:
         return Arrangement()
-    rows, width = neighbour_rows(directions), Arrangement.width
-    return Arrangement(width, _mean_step(directions, rows) * width < _BUNDLE_RAD, rows)
+    rows = neighbour_rows(directions)
+    return Arrangement(_mean_step(directions, rows) * WIDTH < _BUNDLE_RAD, rows)
 
 
 def _mean_step(directions: Floats, lag: int) -> float:

@@ -1,8 +1,8 @@
 """Rays by Embree: static geometry baked once, moving geoms as instances, round geoms exact.
 
-One scan is: planes that cannot be baked, solved directly; then the moving scene, whose tree is
-small; then the static one. Each step starts from the ranges that the one before left, so the
-nearest hit wins, and the large tree gets the shortest rays.
+One scan is: the moving scene, whose tree is small; then the static one, which starts from the
+ranges that the first left, so the nearest hit wins, and the large tree gets the shortest rays.
+What Embree cannot hold exactly (moving planes, large tilted ones, signed distances) MuJoCo casts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import weakref
-from collections.abc import Iterator
 
 import mujoco
 import numpy as np
@@ -23,7 +22,6 @@ from sim_sensors.raycast.arrangement import Arrangement
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.multiray import MujocoCaster
 from sim_sensors.raycast.packets import Packets
-from sim_sensors.raycast.planes import Planes
 from sim_sensors.raycast.ray_caster import Hits, RayCaster, Surface
 from sim_sensors.raycast.shape_exceptions import Exceptions
 
@@ -31,8 +29,8 @@ _FAR_FROM_ZERO_M = 100.0
 """Worlds whose static middle lies farther out than this are baked around that middle."""
 _FIRST_PLANE_BIT, _LAST_PLANE_BIT = 1, 31
 """Bits of the ray mask that say whether a baked plane shows its front; bit 0 is all the rest."""
-_FRAMED, _MOVING, _PLANE = 1, 2, 3
-"""Where a geom's normals are known, if not in the world from Embree."""
+_FRAMED, _MOVING = 1, 2
+"""Whose normals Embree gives in another frame."""
 
 
 class EmbreeCaster(RayCaster):
@@ -76,7 +74,7 @@ class EmbreeCaster(RayCaster):
             packets = self._packets[count] = self._new_packets(count)
         self._bind(data)
         packets.aim(origins - self._centre if self._centred else origins, directions)
-        self._begin(origins, directions, packets)
+        self._begin(origins, packets)
         if self._moving is not None:
             self._moving.move(self._xpos, self._xmat)
             packets.trace(self._moving.scene)
@@ -95,36 +93,47 @@ class EmbreeCaster(RayCaster):
         self._release()
 
     def _build(self, visible: Flags) -> None:
-        """Sort the geoms into planes, static and moving ones, and a rest that MuJoCo casts."""
+        """Sort the geoms into static and moving ones, and a rest that MuJoCo casts."""
         model = self._model
         still = mujoco.MjData(model)
         mujoco.mj_kinematics(model, still)
         frames = still.geom_xmat.reshape(-1, 3, 3)
-        plane = visible & (model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)
-        planes = np.flatnonzero(plane).tolist()
-        planes = [geom for geom in planes if shapes.is_bakeable_plane(model, geom, frames[geom])]
-        baked_planes = planes[: _LAST_PLANE_BIT - _FIRST_PLANE_BIT + 1]
-        plane[baked_planes] = False
         self._frame_of = np.zeros(model.ngeom + 1, np.uint8)  # the last is for a miss, geom -1
-        self._planes = Planes(model, np.flatnonzero(plane)) if plane.any() else None
         static = model.body_weldid[model.geom_bodyid] == 0
         known = visible & np.isin(model.geom_type, shapes.KNOWN)
-        rest = visible & ~known & (model.geom_type != mujoco.mjtGeom.mjGEOM_PLANE)
+        is_plane = visible & (model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)
+        planes = [
+            geom
+            for geom in np.flatnonzero(is_plane).tolist()
+            if shapes.is_bakeable_plane(model, geom, frames[geom])
+        ][: _LAST_PLANE_BIT - _FIRST_PLANE_BIT + 1]
+        rest = visible & ~known
+        rest[planes] = False
         self._rest = MujocoCaster(model, self._max_range_m, rest) if rest.any() else None
 
         self._centre = _bake_centre(still.geom_xpos[known & static])
         self._centred = bool(self._centre.any())
-        self._static, self._framed = self._bake(still, known & static, baked_planes)
+        self._static, self._framed = self._bake(still, known & static, planes)
         self._moving: Instances | None = None
         moving = np.flatnonzero(known & ~static)
         self._frame_of[moving] = _MOVING
-        self._frame_of[:-1][plane] = _PLANE
         if moving.size:
-            scene = self._embree.new_scene(api.SCENE_DYNAMIC | api.SCENE_ROBUST)
-            self._moving = Instances(self._embree, model, moving, self._centre, scene)
-            self._moving.place(still.geom_xpos, frames)
-            self._moving.attach(model.ngeom + 1)
-            self._embree.commit(scene)
+            self._moving = self._new_moving(moving, still)
+
+    def _new_moving(
+        self,
+        geoms: Ints,
+        still: mujoco.MjData,
+        shared: Instances | None = None,
+        memory: Floats32 | None = None,
+    ) -> Instances:
+        """Return a scene of `geoms` that move, as `still` has them; see `Instances`."""
+        scene = self._embree.new_scene(api.SCENE_DYNAMIC | api.SCENE_ROBUST)
+        made = Instances(self._embree, self._model, geoms, self._centre, scene, shared, memory)
+        made.place(still.geom_xpos, still.geom_xmat.reshape(-1, 3, 3))
+        made.attach(self._model.ngeom + 1)
+        self._embree.commit(scene)
+        return made
 
     def _bake(
         self, still: mujoco.MjData, chosen: Flags, planes: list[int]
@@ -169,19 +178,11 @@ class EmbreeCaster(RayCaster):
             self._data = data
             self._xpos, self._xmat = data.geom_xpos, data.geom_xmat.reshape(-1, 3, 3)
 
-    def _begin(self, origins: Floats, directions: Floats, packets: Packets) -> None:
-        """Begin every ray with the nearest unbaked plane it meets, or with the maximum range."""
+    def _begin(self, origins: Floats, packets: Packets) -> None:
+        """Begin every ray with the maximum range, and with the planes that it is in front of."""
         if self._fronts:
             packets.mask(self._visible_fronts(origins))
-        if self._planes is None:
-            packets.start(self._max_range_m)
-            return
-        inverse, geom = packets.start_arrays
-        inverse.fill(1.0 / self._max_range_m)
-        geom.fill(-1)
-        self._planes.place(self._xpos, self._xmat)
-        self._planes.nearest(origins, directions, inverse, geom)
-        packets.start_from_arrays()
+        packets.start(self._max_range_m)
 
     def _visible_fronts(self, origins: Floats) -> int | npt.NDArray[np.uint32]:
         """Return the ray mask without the baked planes that are seen from behind."""
@@ -205,7 +206,12 @@ class EmbreeCaster(RayCaster):
         hits = packets.hits
         hits.cos_incidence = cosines = packets.cosines()
         normals = packets.normals() if want_normal else None
-        for rays, turned in self._turned_normals(packets):
+        frames = self._frame_of.take(hits.geom)
+        for instances, number in ((self._framed, _FRAMED), (self._moving, _MOVING)):
+            rays = np.flatnonzero(frames == number)
+            if instances is None or not rays.size:
+                continue
+            turned = self._own_normals(instances, packets, rays)
             square = np.einsum('ij,ij->i', turned, turned)
             along = np.einsum('ij,ij->i', turned, directions[rays])
             cosines[rays] = np.sqrt(along * along / square)
@@ -213,24 +219,6 @@ class EmbreeCaster(RayCaster):
                 normals[rays] = turned
         if normals is not None:
             hits.normal = _unit_facing(normals, directions, hits.geom)
-
-    def _turned_normals(self, packets: Packets) -> Iterator[tuple[Ints, Floats32 | Floats]]:
-        """Yield rays whose normals Embree gives in another frame or not at all, and theirs."""
-        frames = self._frame_of.take(packets.hits.geom)
-        elsewhere = frames.nonzero()[0]
-        if not elsewhere.size:
-            return
-        frames = frames[elsewhere]
-        for instances, number in ((self._framed, _FRAMED), (self._moving, _MOVING)):
-            if instances is not None:
-                rays = elsewhere[frames == number]
-                if rays.size:
-                    yield rays, self._own_normals(instances, packets, rays)
-        if self._planes is not None:
-            for index, plane in enumerate(self._planes.geoms):
-                rays = np.flatnonzero(packets.hits.geom == plane)
-                if rays.size:
-                    yield rays, np.tile(self._planes.normal(index), (len(rays), 1))
 
     def _own_normals(self, instances: Instances, packets: Packets, rays: Ints) -> Floats32:
         """Return [m, 3] normals in the world of `rays` [m] that met `instances`."""

@@ -23,7 +23,7 @@ from rig_common.errors import RigError
 from rig_common.installing import pip_install
 
 ROWS = 21
-"""Rows of a RTCRayHit8 or 16, each of as many 4-byte lanes; the named ones are below."""
+"""Rows of a RTCRayHit16, each of as many 4-byte lanes; the named ones are below."""
 ORIGIN, DIRECTION, TFAR, MASK = slice(0, 3), slice(4, 7), 8, 9
 NORMAL, GEOM_ID, INST_ID = slice(12, 15), 18, 19
 INVALID_ID = EVERY_BIT = 0xFFFFFFFF
@@ -95,10 +95,7 @@ class Embree:
             function = getattr(library, name)
             function.restype, function.argtypes = result, arguments
         self.library: Any = library
-        self.intersect: dict[int, Intersect] = {
-            width: _unchecked(library, f'rtcIntersect{width}') for width in (8, 16)
-        }
-        """By rays a call."""
+        self.intersect: Intersect = _unchecked(library, 'rtcIntersect16')
         # One thread: moving bodies are a rebuild of microseconds, and waking workers for it costs
         # more than it saves.
         self.device: int = library.rtcNewDevice(b'threads=1')

@@ -16,15 +16,13 @@ import numpy as np
 
 from rig_common.arrays import AnyArray, Flags, Floats, Floats32, Ints
 from sim_sensors.raycast import embree_api as api
-from sim_sensors.raycast.arrangement import Arrangement
+from sim_sensors.raycast.arrangement import WIDTH, Arrangement
 from sim_sensors.raycast.embree import EmbreeCaster
 from sim_sensors.raycast.instances import Instances
 from sim_sensors.raycast.packets import Packets
 from sim_sensors.raycast.poses import ROUNDING_M, Poses, Solids
 from sim_sensors.raycast.ray_caster import Hits, Surface
 
-_WIDTH = 16
-"""Rays a call; the rays of an environment fill whole calls, so that none is of two."""
 Data = Callable[[int], mujoco.MjData]
 
 
@@ -57,7 +55,7 @@ class ManyCaster(EmbreeCaster):
         arrangement: Arrangement = Arrangement(),  # noqa: B008 - frozen
     ) -> None:
         """Bake what is static once, and make a scene of what moves for each environment."""
-        super().__init__(model, max_range_m, visible, Arrangement(_WIDTH, arrangement.bundled))
+        super().__init__(model, max_range_m, visible, Arrangement(arrangement.bundled))
         self._num_envs = num_envs
         self._rooms: dict[int, _Room] = {}
         self._moving_poses = Poses(model, self._known_moving(visible))
@@ -66,7 +64,13 @@ class ManyCaster(EmbreeCaster):
         """[num_envs, m, 3, 4] poses of what moves."""
         self._copies: list[Instances] = []
         if self._moving is not None:
-            self._copies = [self._copy_of(self._moving, env) for env in range(num_envs)]
+            still = mujoco.MjData(model)
+            mujoco.mj_kinematics(model, still)
+            geoms = self._moving_poses.geoms
+            self._copies = [
+                self._new_moving(geoms, still, self._moving, memory[: len(geoms)])
+                for memory in self._matrices
+            ]
         self._solids = Solids(model, self._exceptions.solids)
         self._ray_env: Ints | None = None
         """Environment of each ray of `cast_many`, while its normals are turned."""
@@ -75,20 +79,7 @@ class ManyCaster(EmbreeCaster):
     @property
     def is_complete(self) -> bool:
         """Whether all that is visible can be cast so; else cast environment by environment."""
-        moving_plane = self._planes is not None and self._planes.moves
-        return self._rest is None and not moving_plane and not self._exceptions.flexes
-
-    def _copy_of(self, moving: Instances, env: int) -> Instances:
-        scene = self._embree.new_scene(api.SCENE_DYNAMIC | api.SCENE_ROBUST)
-        geoms = self._moving_poses.geoms
-        memory = self._matrices[env, : len(geoms)]
-        copy = Instances(self._embree, self._model, geoms, self._centre, scene, moving, memory)
-        still = mujoco.MjData(self._model)
-        mujoco.mj_kinematics(self._model, still)
-        copy.place(still.geom_xpos, still.geom_xmat.reshape(-1, 3, 3))
-        copy.attach(self._model.ngeom + 1)
-        self._embree.commit(scene)
-        return copy
+        return self._rest is None and not self._exceptions.flexes
 
     def cast_many(
         self,
@@ -106,12 +97,13 @@ class ManyCaster(EmbreeCaster):
         needed whole.
         """
         count, rays = directions.shape[:2]
-        room = self._room(-(-rays // _WIDTH) * _WIDTH)
+        # The rays of an environment fill whole calls, so that none is of two.
+        room = self._room(-(-rays // WIDTH) * WIDTH)
         room.fill(origins, directions)
-        packets, each = room.packets, room.directions.shape[1] // _WIDTH
+        packets, each = room.packets, room.directions.shape[1] // WIDTH
         flat_origins, flat = room.origins.reshape(-1, 3), room.directions.reshape(-1, 3)
         packets.aim(flat_origins - self._centre if self._centred else flat_origins, flat)
-        self._begin(flat_origins, flat, packets)
+        self._begin(flat_origins, packets)
         slack_m = 2.0 * float(np.abs(origins[:, -1] - origins[:, 0]).max(initial=0.0))
         if self._copies:
             near = self._place_moving(envs, bodies, origins[:, :1], slack_m, directions)
@@ -123,7 +115,7 @@ class ManyCaster(EmbreeCaster):
             packets.trace(self._static, 0, count * each)
         packets.collect()
         if surface != 'none':
-            self._ray_env = np.repeat(np.asarray(envs, np.int64), each * _WIDTH)
+            self._ray_env = np.repeat(np.asarray(envs, np.int64), each * WIDTH)
             packets.hits.geom[len(self._ray_env) :] = -1
             self._add_surface(flat, packets, surface == 'normal')
             self._ray_env = None

@@ -7,20 +7,15 @@ import copy
 import mujoco
 import numpy as np
 
-from rig_common.arrays import Flags, Floats
+from rig_common.arrays import Flags, Floats, Ints32
 from sim_sensors.raycast.ray_caster import Hits, RayCaster, Surface, visible_geoms
 from sim_sensors.raycast.shape_exceptions import Exceptions
-
-ORIGIN_TOLERANCE_M = 1e-3
-"""Neighbouring rays whose origins lie within this share one `mj_multiRay` call."""
 
 
 class MujocoCaster(RayCaster):
     """`mj_multiRay` with arrays made once; exact for every geom type MuJoCo has.
 
-    `mj_multiRay` takes one origin a call. Rays from a moving origin are cut into runs of
-    neighbours; within a run the origins differ by up to `ORIGIN_TOLERANCE_M` and the difference
-    along each ray is put back into its range.
+    It takes one origin a call: rays from a moving origin are cast one by one.
     """
 
     name = 'mujoco'
@@ -42,44 +37,48 @@ class MujocoCaster(RayCaster):
         buffers = self._buffers.get(count)
         if buffers is None:
             buffers = self._buffers[count] = _Buffers(count)
-        for start, stop in _runs(origins) if origins.ndim == 2 else [(0, count)]:
-            self._cast_run(
-                data, origins, directions, buffers, slice(start, stop), surface != 'none'
-            )
+        normal = None if surface == 'none' else buffers.normal
+        if origins.ndim == 1:
+            self._cast(data, origins, directions, buffers.geom, buffers.dist, normal)
+        else:
+            for ray, origin in enumerate(origins):
+                one = slice(ray, ray + 1)
+                self._cast(
+                    data,
+                    origin,
+                    directions[one],
+                    buffers.geom[one],
+                    buffers.dist[one],
+                    None if normal is None else normal[one],
+                )
         hits = buffers.finish(directions, self._max_range_m, surface)
         self._exceptions.amend(data, origins, directions, hits)
         return hits
 
-    def _cast_run(
+    def _cast(
         self,
         data: mujoco.MjData,
-        origins: Floats,
+        origin: Floats,
         directions: Floats,
-        buffers: _Buffers,
-        rays: slice,
-        want_normal: bool,
+        geom: Ints32,
+        dist: Floats,
+        normal: Floats | None,
     ) -> None:
-        """Cast `rays` from the middle one's origin, then correct along each ray."""
-        moves = origins.ndim == 2
-        origin = origins[(rays.start + rays.stop) // 2] if moves else origins
-        dist = buffers.dist[rays]
+        """Cast rays from one `origin`; write what they meet."""
         mujoco.mj_multiRay(
             self._model,
             data,
             origin,
-            directions[rays].reshape(-1),
+            directions.reshape(-1),
             None,
             1,
             -1,
-            buffers.geom[rays],
+            geom,
             dist,
-            buffers.normal[rays].reshape(-1) if want_normal else None,
+            None if normal is None else normal.reshape(-1),
             len(dist),
             self._cutoff_m,
         )
-        if moves:
-            ahead = np.einsum('ij,ij->i', origins[rays] - origin, directions[rays])
-            np.subtract(dist, ahead, out=dist, where=dist >= 0.0)
 
 
 def _cutoff_m(model: mujoco.MjModel, max_range_m: float) -> float:
@@ -120,18 +119,6 @@ class _Buffers:
                 facing = self.normal * np.where(cosine > 0.0, -1.0, 1.0)[:, None]
                 hits.normal = facing.astype(np.float32)
         return hits
-
-
-def _runs(origins: Floats) -> list[tuple[int, int]]:
-    """Cut [n, 3] origins into runs of neighbours that stay within the tolerance."""
-    runs = []
-    start = 0
-    while start < len(origins):
-        away = np.linalg.norm(origins[start:] - origins[start], axis=1) > 2 * ORIGIN_TOLERANCE_M
-        stop = start + int(away.argmax()) if away.any() else len(origins)
-        runs.append((start, stop))
-        start = stop
-    return runs
 
 
 def _for_rays(model: mujoco.MjModel, visible: Flags) -> mujoco.MjModel:

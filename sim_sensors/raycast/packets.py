@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rig_common.arrays import Floats, Floats32, Ints
 from sim_sensors.raycast import embree_api as api
-from sim_sensors.raycast.arrangement import Arrangement
+from sim_sensors.raycast.arrangement import WIDTH, Arrangement
 from sim_sensors.raycast.ray_caster import Hits
 
 # Arrays, as numpy takes longer to convert a number than to go through a hundred rays.
@@ -20,31 +20,27 @@ _NO_RANGE, _NO_COSINE = np.array(np.inf, np.float32), np.array(0.0, np.float32)
 class Packets:
     """The memory of casts of `count` rays, one packet a call.
 
-    Ray (block * width + lane) * rows + row of the list is in lane `lane` of packet [block, row].
+    Ray (block * WIDTH + lane) * rows + row of the list is in lane `lane` of packet [block, row].
     """
 
     def __init__(self, embree: api.Embree, count: int, arrangement: Arrangement) -> None:
         """Lay out memory for `count` rays, a multiple of the arrangement's rows."""
-        width, rows = arrangement.width, arrangement.rows
-        full, rest = divmod(count // rows, width)
+        rows = arrangement.rows
+        full, rest = divmod(count // rows, WIDTH)
         blocks = full + (rest > 0)
         self._count = count
-        self._grid = blocks, width, rows
+        self._grid = blocks, WIDTH, rows
         """Shape of the padded list of rays."""
-        self._block = api.aligned_zeros((blocks, rows, api.ROWS, width))
+        self._block = api.aligned_zeros((blocks, rows, api.ROWS, WIDTH))
         self._words = self._block.view(np.uint32)
         self._words[:, :, api.MASK] = api.EVERY_BIT
         self._words[:, :, api.INST_ID] = api.INVALID_ID
         self._mask: int | None = api.EVERY_BIT
         self._prepare_calls(embree, full, rest, arrangement)
         self._prepare_views()
-        blank = blocks * width * rows
+        blank = blocks * WIDTH * rows
         self._is_padded = blank > count
         self._stage = np.zeros((blank, 3))
-        self._start = np.ones(blank, np.float64)
-        self._start_geom = np.zeros(blank, np.int32)
-        self.start_arrays = self._start[:count], self._start_geom[:count]
-        """[n] inverse ranges and geom ids to begin with, for `start_from_arrays`."""
         self._nothing_found = np.full((2, 1, 1, 1), api.INVALID_ID, np.uint32)
         self._max_range_m = 0.0
         self._copy = np.empty((2, *self._grid), np.uint32)
@@ -56,7 +52,7 @@ class Packets:
         self, embree: api.Embree, full: int, rest: int, arrangement: Arrangement
     ) -> None:
         """Make the arguments of every call: that costs more than a call does."""
-        self._intersect = embree.intersect[arrangement.width]
+        self._intersect = embree.intersect
         self._arguments = ctypes.byref(api.BUNDLED if arrangement.bundled else api.SINGLE)
         memory = api.memory_of(self._block)
         starts = range(0, self._block.nbytes, self._block.strides[1])
@@ -73,7 +69,7 @@ class Packets:
     def _prepare_views(self) -> None:
         """Make the views that every scan goes through: that costs more than using them."""
         block, words = self._block, self._words
-        # In the order of the list: [blocks, width, rows], vectors [blocks, width, rows, 3].
+        # In the order of the list: [blocks, WIDTH, rows], vectors [blocks, WIDTH, rows, 3].
         self._origins = block[:, :, api.ORIGIN].transpose(0, 3, 1, 2)
         self._directions = block[:, :, api.DIRECTION].transpose(0, 3, 1, 2)
         self._normals = block[:, :, api.NORMAL].transpose(0, 3, 1, 2)
@@ -81,10 +77,8 @@ class Packets:
         step = api.GEOM_ID - api.TFAR
         found = words[:, :, api.TFAR : api.GEOM_ID + 1 : step]
         self._found = found.transpose(2, 0, 3, 1)
-        """[2, blocks, width, rows] range and geom id, to write and read both at once."""
-        self._tfar = self._found[0].view(np.float32)
-        self._geom_ids = self._found[1].view(np.int32)
-        # In the order of memory: [blocks, rows, 3, width].
+        """[2, blocks, WIDTH, rows] range and geom id, to write and read both at once."""
+        # In the order of memory: [blocks, rows, 3, WIDTH].
         self._normal_rows = block[:, :, api.NORMAL]
         self._direction_rows = block[:, :, api.DIRECTION]
         self._flat = block.reshape(-1)
@@ -113,7 +107,7 @@ class Packets:
                 self._masks[...] = mask
                 self._mask = mask
             return
-        padded = np.zeros(self._start.size, np.uint32)
+        padded = np.zeros(len(self._stage), np.uint32)
         padded[: self._count] = mask
         self._masks[...] = padded.reshape(self._grid)
         self._mask = None
@@ -124,12 +118,6 @@ class Packets:
             self._max_range_m = max_range_m
             self._nothing_found[0] = np.float32(max_range_m).view(np.uint32)
         self._found[...] = self._nothing_found
-
-    def start_from_arrays(self) -> None:
-        """Let every ray begin with what `start_arrays` holds."""
-        inverse = self._start.reshape(self._grid)
-        np.divide(1.0, inverse, out=self._tfar, casting='same_kind')
-        self._geom_ids[...] = self._start_geom.reshape(self._grid)
 
     def trace(self, scene: ctypes.c_void_p, first: int = 0, last: int | None = None) -> None:
         """Let every ray go through `scene`; nearer hits replace what it has.

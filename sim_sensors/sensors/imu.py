@@ -19,7 +19,6 @@ from sim_sensors.sensors.common.drift import AllanNoise, LowPass
 from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
 from sim_sensors.sensors.common.rotations import rotate
 from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Layout, Movable
-from sim_sensors.timing.arrays.tiles import Tile
 from sim_sensors.timing.units import NonNegative, Positive
 
 DATA = Topic('data', 'sensor_msgs/msg/Imu')
@@ -213,19 +212,18 @@ class _Errors(Movable):
             return np.array([*getattr(accel, key), *getattr(gyro, key)])
 
         self._bias = _unless_zero(both('bias'))
-        turn_on = both('turn_on_bias')
-        self._turn_on = Tile(turn_on) if turn_on.any() else None
+        self._turn_on = _unless_zero(both('turn_on_bias'))
         self._per_kelvin = _unless_zero(both('temperature_bias'))
         self._allan = AllanNoise(
             both('noise_density'), both('bias_instability'), both('random_walk')
         )
         range_ = np.repeat([accel.range or np.inf, gyro.range or np.inf], 3)
         self._saturates = bool(np.isfinite(range_).any())
-        self._low, self._high = Tile(-range_), Tile(range_)
+        self._range = range_
         self._resolution = np.repeat([accel.resolution, gyro.resolution], 3)
         self._is_stepped = bool(self._resolution.any())
         self._stepped = slice(0 if accel.resolution else 3, 6 if gyro.resolution else 3)
-        self._steps = Tile(self._resolution[self._stepped])
+        self._steps = self._resolution[self._stepped]
         self._generic_variance = config.noise**2 + config.resolution**2 / 12.0
 
     def apply(self, values: Array, batch: Batch) -> None:
@@ -237,7 +235,7 @@ class _Errors(Movable):
             values += self._bias
         if self._turn_on is not None:
             drawn = batch.noise.constant('turn_on', batch.envs, 6)
-            values += self._turn_on.over(drawn) * drawn
+            values += self._turn_on * drawn
         if self._per_kelvin is not None:
             time_s = xp.astype(batch.time_ns, np.float64) / NS_PER_S
             warmer = self._temperature.at_s(time_s, xp) - self._temperature.reference_c
@@ -245,10 +243,9 @@ class _Errors(Movable):
         self._allan.apply(values, batch)
         batch.noise.apply_readout_errors(values, batch)
         if self._is_stepped:
-            stepped = values[:, self._stepped]
-            quantise(stepped, self._steps.over(stepped))
+            quantise(values[:, self._stepped], self._steps)
         if self._saturates:
-            xp.clip_in_place(values, self._low.over(values), self._high.over(values))
+            xp.clip_in_place(values, -self._range, self._range)
 
     def covariances(self, period_s: float) -> dict[str, Array]:
         """Return those of the white noise of one sample, row-major [9], by their block's name."""

@@ -7,7 +7,6 @@ import numpy as np
 from rig_common.arrays import Floats
 from sim_sensors.interface import Batch, Timeline
 from sim_sensors.timing.arrays import Array, Movable, arrays_holding
-from sim_sensors.timing.arrays.tiles import Tile
 from sim_sensors.timing.randomness.processes import DriftSpec, MarkovStream
 
 
@@ -19,17 +18,17 @@ class LowPass(Movable):
         self._cutoff_hz = np.asarray(cutoff_hz)
         self._columns = columns
         self._dt_s = 0.0
-        self._held = Tile(np.zeros(1))
+        self._held: Array = np.zeros(1)
 
     def apply(self, values: Array, timeline: Timeline, dt_s: float) -> None:
         """Filter `values` [n, width] in place; ticks are `dt_s` apart."""
         if dt_s != self._dt_s:
             self._dt_s = dt_s
             held = arrays_holding(values).exp(-2.0 * np.pi * self._cutoff_hz * dt_s)
-            self._held = Tile(held * (self._cutoff_hz > 0.0))
+            self._held = held * (self._cutoff_hz > 0.0)
         now = values[:, self._columns]
         change = timeline.at(1)[:, self._columns] - now
-        change *= self._held.over(change)
+        change *= self._held
         if not timeline.complete:
             change[~timeline.filled] = 0.0
         now += change
@@ -69,7 +68,7 @@ class AllanNoise(Movable):
         """Take values per column [width]: u/sqrt(Hz), u, u/s/sqrt(Hz)."""
         self._density = density
         self._is_white = bool(density.any())
-        self._sigma, self._sigma_period_s = Tile(density), 0.0
+        self._sigma, self._sigma_period_s = density, 0.0
         self._width = len(density)
         flicker = np.sqrt(self.VARIANCE_PER_FLOOR) * floor
         self._weights = np.stack([flicker] * len(self.TIMES_S) + [walk])
@@ -86,8 +85,8 @@ class AllanNoise(Movable):
             if batch.period_s != self._sigma_period_s:
                 xp = batch.noise.xp
                 self._sigma_period_s = batch.period_s
-                self._sigma = Tile(xp.astype(self.white_sigma(batch.period_s), xp.dtype(white)))
-            white *= self._sigma.over(white)
+                self._sigma = xp.astype(self.white_sigma(batch.period_s), xp.dtype(white))
+            white *= self._sigma
             values += white
         if self._wanders:
             bias = batch.noise.drift('bias', lambda: self._processes(batch.period_s))

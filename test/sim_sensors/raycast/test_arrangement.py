@@ -32,9 +32,9 @@ def test_a_plane_of_rays_is_a_plain_list(count):
 def test_rays_are_bundled_where_they_go_nearly_the_same_way():
     assert usual_arrangement(None) == Arrangement()
     assert usual_arrangement(patterns.single_plane(64).directions[0]) == Arrangement()
-    assert usual_arrangement(patterns.single_plane(1440).directions[0]) == Arrangement(16, True)
+    assert usual_arrangement(patterns.single_plane(1440).directions[0]) == Arrangement(True)
     dense = patterns.multi_beam(patterns.ELEVATION_TABLES_DEG[16], 1024).directions[0]
-    assert usual_arrangement(dense) == Arrangement(16, True, 16)
+    assert usual_arrangement(dense) == Arrangement(True, 16)
 
 
 @scenes.needs_embree
@@ -49,7 +49,7 @@ def test_every_ray_gets_its_own_answer(columns, moves):
     if moves:
         origins = origins + np.linspace(0.0, 0.2, len(directions))[:, None] * (1.0, 0.5, 0.0)
     plain = make_caster('embree', model, 15.0).cast(data, origins, directions, 'normal')
-    for arrangement in (Arrangement(16, True, 16), Arrangement(8, False, 16)):
+    for arrangement in (Arrangement(True, 16), Arrangement(False, 16)):
         caster = EmbreeCaster(model, 15.0, visible_geoms(model), arrangement)
         hits = caster.cast(data, origins, directions, 'normal')
         # A ray that meets an edge may be given to either side.
