@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the files of every tool that was asked for."""
     from rig_common.errors import RigError
     from rig_common.validation import hint
+    from sensor_rig.cli.support.progress import tell_problems
     from sensor_rig.export.tools import TOOLS
 
     if args.list:
@@ -98,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
                     for name, each in known.sensors.items()
                 },
                 'files': files,
+                'problems': known.problems,
             }
         )
     elif args.out is None:
@@ -105,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
             print(f'# ---- {name}\n{text}')
     else:
         print(f'written: {", ".join(str(args.out / name) for name in files)}')
-    return 0
+    return tell_problems(known.problems)
 
 
 def _knowledge(args: argparse.Namespace) -> Knowledge:
@@ -124,16 +126,17 @@ def _knowledge(args: argparse.Namespace) -> Knowledge:
 
 def _write(folder: Path, files: dict[str, str]) -> None:
     from rig_common.errors import RigError, why
+    from rig_common.saving import save_text
 
     for name in files:
         if (folder / name).exists():
             raise RigError(f'{folder / name} exists already; choose another folder or remove it')
-    try:
-        for name, text in files.items():
+    for name, text in files.items():
+        try:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding='utf-8')
-    except OSError as error:
-        raise RigError(f'cannot write {folder}: {why(error)}') from None
+        except OSError as error:
+            raise RigError(f'cannot write {folder}: {why(error)}') from None
+        save_text(folder / name, text)
 
 
 def _list(as_json: bool) -> int:

@@ -94,6 +94,8 @@ class Knowledge:
     imu: str = ''
     """Name of the IMU; empty where there is none."""
     noise: ImuNoise = field(default_factory=ImuNoise)
+    problems: list[str] = field(default_factory=list)
+    """What of the recording could not be read, and why: a sentence each."""
 
     def of(self, types: tuple[str, ...]) -> list[KnownSensor]:
         """Return the sensors of some message types, in the order of the rig file."""

@@ -40,7 +40,8 @@ def knowledge_of(
 ) -> Knowledge:
     """Return what is known of a recording."""
     with BagReader(source, sidecar) as bag:
-        return _from_recording(bag, learn_recording(bag, sync, advance))
+        known = _from_recording(bag, learn_recording(bag, sync, advance))
+        return replace(known, problems=bag.problems)
 
 
 def _from_recording(bag: BagReader, learned: LearnedRecording) -> Knowledge:

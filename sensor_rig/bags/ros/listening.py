@@ -71,7 +71,7 @@ class Listener(Node):
         """Topic -> why it cannot be heard."""
         self._held: list[tuple[str, bytes, int]] = []
         """Messages of which it is not known yet whose time counts, with the host's time."""
-        self._held_bytes = 0
+        self._held_bytes = self._held_since_ns = 0
         self._simulated: bool | None = None
         self.look()
         steady_timer(self, LOOK_PERIOD_S, self.look)
@@ -111,6 +111,8 @@ class Listener(Node):
 
     def _receive(self, topic: str, raw: bytes) -> None:
         if self._simulated is None:
+            if not self._held:
+                self._held_since_ns = time.monotonic_ns()
             self._held.append((topic, raw, time.time_ns()))
             self._held_bytes += len(raw)
             if self._clock_ns() or self._held_bytes > HELD_BYTES:
@@ -120,7 +122,7 @@ class Listener(Node):
 
     def _held_enough(self) -> bool:
         limit_ns = SILENT_CLOCK_NS if self.count_publishers('/clock') else HOLD_NS
-        return time.time_ns() - self._held[0][2] > limit_ns
+        return time.monotonic_ns() - self._held_since_ns > limit_ns
 
     def _clock_ns(self) -> int:
         """Return the time of /clock; 0 until its first message."""

@@ -191,9 +191,9 @@ class SqliteFile:
         missing = sum(step for step in steps if step < usual)
         if numbers and numbers[0] < usual:
             missing += max(numbers[0] - 1, 0)
+        between = f', and by their numbers at least {missing} between them are missing'
         self._damage.say(
-            f'it is damaged ({what}); {len(numbers)} messages are read, and by their numbers at '
-            f'least {missing} between them are missing'
+            f'it is damaged ({what}); {len(numbers)} messages are read{between if missing else ""}'
         )
 
     def _copy_descriptions(self, path: Path, out: sqlite3.Connection, meant: int) -> None:

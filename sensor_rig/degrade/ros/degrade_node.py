@@ -163,6 +163,8 @@ class DegradeNode(Node):
 
     def _follow_time(self) -> None:
         self._simulated = bool(self.get_parameter('use_sim_time').value)
+        # A host's clock that is set does not hold up what is on its way.
+        self._steady_zero_ns = time.time_ns() - time.monotonic_ns()
         if self._simulated:
             self._jumps = self.get_clock().create_jump_callback(
                 JumpThreshold(
@@ -172,7 +174,9 @@ class DegradeNode(Node):
             )
 
     def _now_ns(self) -> int:
-        return self.get_clock().now().nanoseconds if self._simulated else time.time_ns()
+        if self._simulated:
+            return int(self.get_clock().now().nanoseconds)
+        return time.monotonic_ns() + self._steady_zero_ns
 
     def _on_clock(self, jump: Any) -> None:
         """/clock went on: release what has arrived; or back: a bag was started again."""
@@ -185,7 +189,7 @@ class DegradeNode(Node):
         """Publish what has arrived; return for how long nothing will, s."""
         if self._simulated:
             return TURN_S
-        now_ns = time.time_ns()
+        now_ns = self._now_ns()
         self._release(now_ns)
         next_ns = self.session.next_ns
         return TURN_S if next_ns is None else max(next_ns - now_ns, 0) / NS_PER_S

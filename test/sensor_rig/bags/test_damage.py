@@ -30,7 +30,18 @@ from sensor_rig.bags.reader import BagReader
 from sensor_rig.cli.main import main
 
 pytest.importorskip('mcap', reason='mcap is not installed')
-VERBS = ('inspect', 'fit', 'trust', 'sync', 'report', 'degrade', 'assert', 'view')
+VERBS = (
+    'inspect',
+    'fit',
+    'trust',
+    'sync',
+    'report',
+    'degrade',
+    'correct',
+    'export',
+    'assert',
+    'view',
+)
 RIG = """/**:
   ros__parameters:
     streams: {all: {topics: [/imu], delay_range_s: [0.01, 0.01]}}
@@ -103,10 +114,12 @@ def test_every_verb_says_what_it_lacks(
 
 
 def _command(verb: str, bag: Path, out: Path, rig: Path) -> list[str]:
-    files = [str(bag), str(out)] if verb in ('sync', 'degrade') else [str(bag)]
+    files = [str(bag), str(out)] if verb in ('sync', 'degrade', 'correct') else [str(bag)]
     more = {
         'sync': ['--rig', str(rig)],
         'degrade': ['--rig', str(rig), '--storage', 'mcap'],
+        'correct': ['--rig', str(rig), '--storage', 'mcap'],
+        'export': ['--rig', str(rig), '--to', 'message_filters'],
         'report': ['--rig', str(rig), '-o', f'{out}.html'],
         'assert': ['--that', 'imu.received > 1'],
         'view': ['--tum', str(out)],

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -115,6 +116,22 @@ def bench() -> Iterator[Callable[..., Bench]]:
         yield make
         for each in made:
             each.close()
+
+
+@pytest.mark.parametrize('ahead_s', [3600, -3600])
+def test_a_host_clock_that_is_set_holds_nothing_up(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch, ahead_s: int
+) -> None:
+    run = bench({'imu': {'topics': ['/imu'], 'delay_range_s': [0.05, 0.05]}})
+    talker, heard = run.talk('/imu'), run.hear('/degraded/imu')
+    run.connect(talker)
+    talker.publish(IMU.fill(time.time_ns()))
+    run.until(lambda: len(run.degrade.session) > 0)
+    host = SimpleNamespace(**vars(time))
+    host.time_ns = lambda: time.time_ns() + ahead_s * 10**9
+    monkeypatch.setattr('sensor_rig.degrade.ros.degrade_node.time', host)
+    talker.publish(IMU.fill(time.time_ns()))
+    run.until(lambda: len(heard) == 2)
 
 
 def test_messages_come_late_and_stamped_by_the_wrong_clock(bench: Any) -> None:
