@@ -11,19 +11,19 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rig_common import msgs
+from rig_common.arrays import Floats
 from rig_common.validation import Strict
 from sim_sensors.interface import Batch, Sample, Topic, clip_to
 from sim_sensors.interface.truth import TruthReader, WorldView
-from sim_sensors.sensors.cameras.imager import Imager, ImagerConfig, ImageReader
+from sim_sensors.sensors.cameras.imager import Imager, ImageReader
 from sim_sensors.sensors.cameras.optics import Lens, LensModel, Pinhole
+from sim_sensors.sensors.cameras.traced import LUMA, TracedConfig, TracedReader
 from sim_sensors.timing.arrays import Array
 from sim_sensors.timing.units import Fraction, NonNegative
 from sim_sensors.world.rendering.renderer import Renderer
 
 COMPRESSED = Topic('image_raw/compressed', 'sensor_msgs/msg/CompressedImage')
 
-LUMA = np.array([0.299, 0.587, 0.114], np.float32)
-"""Weights of red, green and blue in a grey value (ITU-R BT.601)."""
 FULL_SCALE = 255.0
 
 
@@ -44,7 +44,7 @@ class DistortionConfig(Strict):
     """Radial, eighth order; of a fisheye only."""
 
 
-class CameraConfig(ImagerConfig):
+class CameraConfig(TracedConfig):
     """A camera. Gain is fixed: nothing in the picture changes its exposure."""
 
     encoding: Literal['rgb8', 'mono8'] = 'rgb8'
@@ -103,8 +103,14 @@ class Camera(Imager[CameraConfig]):
         self._shading = self._falloff() if config.vignetting else None
 
     def reader(self, view: WorldView) -> TruthReader:
-        """Render, bend through the lens, weigh to grey."""
+        """Render, bend through the lens, weigh to grey; or cast rays through the lens."""
+        if self.is_traced:
+            return TracedReader(view, self, self.config.encoding)
         return ImageReader(view, self, self._draw)
+
+    def pixel_rays(self) -> tuple[Floats, Floats]:
+        """Return x/z and y/z of every pixel as the lens shows it."""
+        return super().pixel_rays() if self._lens is None else self._lens.rays
 
     def _draw(self, renderer: Renderer, data: mujoco.MjData, camera: int, rows: slice) -> Array:
         if self._lens is None:

@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike
 from pydantic import Field
 
 from rig_common import msgs
+from rig_common.arrays import Floats
 from rig_common.times import seconds_to_ns
 from sim_sensors.interface import Sample, Sensor, SensorConfig, Topic
 from sim_sensors.interface.truth import WorldView
@@ -98,6 +99,10 @@ class Imager(Sensor[ConfigT], Generic[ConfigT]):
         """Add the site and a camera on it."""
         super().mount(spec)
         add_camera(spec, self.name, self.rendered)
+
+    def pixel_rays(self) -> tuple[Floats, Floats]:
+        """Return x/z and y/z of every pixel as it is seen, [height, width] each, optical axes."""
+        return self.picture.rays()
 
     @property
     def is_traced(self) -> bool:

@@ -149,7 +149,8 @@ class Lens:
 
     def __init__(self, picture: Pinhole, d: Array, model: LensModel = 'plumb_bob') -> None:
         """Find, once, where in the rendering every pixel of `picture` comes from."""
-        x, y = undistort(*picture.rays(), d, model)
+        self.rays = x, y = undistort(*picture.rays(), d, model)
+        """x/z and y/z of every pixel as it is seen, [height, width] each."""
         half_w = picture.focal_px * float(np.abs(x).max()) + 1.0
         half_h = picture.focal_px * float(np.abs(y).max()) + 1.0
         self.rendered = Pinhole(
