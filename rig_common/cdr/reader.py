@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -11,6 +12,20 @@ from numpy.typing import DTypeLike
 from rig_common.arrays import AnyArray
 from rig_common.cdr.stamp import HEADER_BYTES, Buffer, CdrError, alignment, endianness
 from rig_common.times import NS_PER_S
+
+Number = TypeVar('Number', int, float)
+
+
+def _number(code: str, kind: Callable[[Any], Number]) -> Callable[[Reader], Number]:
+    """Return the method that reads a number, by its code in `struct`."""
+    sizes = {order: struct.Struct(order + code) for order in '<>'}
+
+    def read(self: Reader) -> Number:
+        packed = sizes[self._order]
+        self.align(packed.size)
+        return kind(packed.unpack(self._take(packed.size))[0])
+
+    return read
 
 
 class Reader:
@@ -40,53 +55,15 @@ class Reader:
         self.pos += size
         return part
 
-    def _unpack(self, code: str, size: int) -> Any:
-        self.align(size)
-        return struct.unpack(self._order + code, self._take(size))[0]
-
     def boolean(self) -> bool:
         """Read a bool."""
         return self._take(1)[0] != 0
 
-    def u8(self) -> int:
-        """Read a uint8 (byte, char)."""
-        return self._take(1)[0]
-
-    def i8(self) -> int:
-        """Read an int8."""
-        return int(self._unpack('b', 1))
-
-    def u16(self) -> int:
-        """Read a uint16."""
-        return int(self._unpack('H', 2))
-
-    def i16(self) -> int:
-        """Read an int16."""
-        return int(self._unpack('h', 2))
-
-    def u32(self) -> int:
-        """Read a uint32."""
-        return int(self._unpack('I', 4))
-
-    def i32(self) -> int:
-        """Read an int32."""
-        return int(self._unpack('i', 4))
-
-    def u64(self) -> int:
-        """Read a uint64."""
-        return int(self._unpack('Q', 8))
-
-    def i64(self) -> int:
-        """Read an int64."""
-        return int(self._unpack('q', 8))
-
-    def f32(self) -> float:
-        """Read a float32."""
-        return float(self._unpack('f', 4))
-
-    def f64(self) -> float:
-        """Read a float64."""
-        return float(self._unpack('d', 8))
+    u8, i8 = _number('B', int), _number('b', int)
+    u16, i16 = _number('H', int), _number('h', int)
+    u32, i32 = _number('I', int), _number('i', int)
+    u64, i64 = _number('Q', int), _number('q', int)
+    f32, f64 = _number('f', float), _number('d', float)
 
     def string(self) -> str:
         """Read a string; a length of 0, which some middlewares send, is the empty one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -19,6 +19,20 @@ from rig_common.cdr.stamp import (
 )
 
 
+def _number(code: str) -> Callable[[Writer, float], None]:
+    """Return the method that writes a number, by its code in `struct`."""
+    packed = struct.Struct('<' + code)
+
+    def write(self: Writer, value: float) -> None:
+        self.align(packed.size)
+        try:
+            self.buf += packed.pack(value)
+        except (struct.error, OverflowError) as error:
+            raise CdrError(f'value {value!r} does not fit its field: {error}') from None
+
+    return write
+
+
 class Writer:
     """Builds one little-endian message, field by field in the order of its definition."""
 
@@ -31,56 +45,15 @@ class Writer:
         if rest:
             self.buf += bytes(size - rest)
 
-    def _pack(self, fmt: str, size: int, value: float) -> None:
-        self.align(size)
-        try:
-            self.buf += struct.pack(fmt, value)
-        except (struct.error, OverflowError) as error:
-            raise CdrError(f'value {value!r} does not fit its field: {error}') from None
-
     def boolean(self, value: bool) -> None:
         """Write a bool."""
         self.buf.append(1 if value else 0)
 
-    def u8(self, value: int) -> None:
-        """Write a uint8 (byte, char)."""
-        self._pack('<B', 1, value)
-
-    def i8(self, value: int) -> None:
-        """Write an int8."""
-        self._pack('<b', 1, value)
-
-    def u16(self, value: int) -> None:
-        """Write a uint16."""
-        self._pack('<H', 2, value)
-
-    def i16(self, value: int) -> None:
-        """Write an int16."""
-        self._pack('<h', 2, value)
-
-    def u32(self, value: int) -> None:
-        """Write a uint32."""
-        self._pack('<I', 4, value)
-
-    def i32(self, value: int) -> None:
-        """Write an int32."""
-        self._pack('<i', 4, value)
-
-    def u64(self, value: int) -> None:
-        """Write a uint64."""
-        self._pack('<Q', 8, value)
-
-    def i64(self, value: int) -> None:
-        """Write an int64."""
-        self._pack('<q', 8, value)
-
-    def f32(self, value: float) -> None:
-        """Write a float32."""
-        self._pack('<f', 4, value)
-
-    def f64(self, value: float) -> None:
-        """Write a float64."""
-        self._pack('<d', 8, value)
+    u8, i8 = _number('B'), _number('b')
+    u16, i16 = _number('H'), _number('h')
+    u32, i32 = _number('I'), _number('i')
+    u64, i64 = _number('Q'), _number('q')
+    f32, f64 = _number('f'), _number('d')
 
     def string(self, value: str) -> None:
         """Write a string: its length with the closing NUL, its UTF-8 bytes, the NUL."""

@@ -44,12 +44,9 @@ def read(path: Path) -> Metadata | str:
         if path.stat().st_size > LARGEST:
             raise RigError(f'{path} has more than {LARGEST >> 20} MiB')
         text = path.read_text(encoding='utf-8')
-        _require_modest(path, text)
+        found = parsed(text, str(path))
     except UnicodeDecodeError:
         return 'it is no UTF-8'
-    except yaml.YAMLError as error:
-        return f'it is no YAML ({" ".join(str(error).split())})'
-    found = parsed(text)
     if isinstance(found, Metadata):
         for name, count in Counter(found.files).most_common(1):
             if count > 1:
@@ -57,25 +54,27 @@ def read(path: Path) -> Metadata | str:
     return found
 
 
-def _require_modest(path: Path, text: str) -> None:
+def _require_modest(text: str, where: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         if isinstance(event, yaml.AliasEvent):
             raise RigError(
-                f'{path} uses a YAML alias (*{event.anchor}), which can stand for millions of '
+                f'{where} uses a YAML alias (*{event.anchor}), which can stand for millions of '
                 f'values; write the value itself'
             )
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
-            raise RigError(f'{path} is nested more than {MAX_DEPTH} deep')
+            raise RigError(f'{where} is nested more than {MAX_DEPTH} deep')
 
 
-def parsed(text: str) -> Metadata | str:
-    """Return what the text of a metadata.yaml says, or why it makes no sense."""
+def parsed(text: str, where: str = METADATA) -> Metadata | str:
+    """Return what the text of a metadata.yaml says, or why it makes no sense.
+
+    Raises RigError for one that is made to harm.
+    """
     try:
-        if any(isinstance(each, yaml.AliasEvent) for each in yaml.parse(text, Loader=_LOADER)):
-            return 'it uses YAML aliases'
+        _require_modest(text, where)
         information = _LOADER(text).get_single_data()
         information = information.get('rosbag2_bagfile_information', information)
         version = information['version']

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, nan
+from math import nan
 
 from rig_common.jsonable import JsonObject
 from sync_engine.clocks.offset_state import OffsetState
@@ -46,9 +46,9 @@ class StreamReport:
             'why': self.why,
             'note': self.note,
             'state': self.state.value,
-            'offset_ms': _known(self.offset_ms),
-            'sigma_ms': _known(self.sigma_ms),
-            'drift_ppm': _known(self.drift_ppm),
+            'offset_ms': self.offset_ms,
+            'sigma_ms': self.sigma_ms,
+            'drift_ppm': self.drift_ppm,
             'steps': max(self.pieces - 1, 0),
             'jitter_ms': self.jitter_ms,
         }
@@ -103,7 +103,3 @@ class TopicReport:
             if self.count
             else None,
         }
-
-
-def _known(value: float) -> float | None:
-    return value if isfinite(value) else None

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from sensor_rig.export.knowledge import CAMERAS, ImuNoise, Knowledge, KnownSensor
+from sensor_rig.export.knowledge import CAMERAS, Knowledge, KnownSensor
 from sensor_rig.export.text import (
     CORRECT,
     apart,
     difference,
     gap,
-    matrix,
+    noise_lines,
     number,
     rotation_note,
     rows_text,
@@ -71,8 +71,7 @@ def vins(known: Knowledge) -> dict[str, str]:
         lines.append(f'# VINS keeps one td for all cameras: that of {first.name}.')
     lines += ['# Noise of single samples: continuous densities times the root of the IMU rate.']
     root = max(imu.rate_hz, 0.0) ** 0.5
-    for key, value in zip(('acc_n', 'gyr_n', 'acc_w', 'gyr_w'), _noise(known.noise), strict=True):
-        lines.append(_noise_line(key, value * root, known.noise))
+    lines += noise_lines(known.noise, ('acc_n', 'gyr_n', 'acc_w', 'gyr_w'), scale=root)
     for index, camera in enumerate(cameras[:2]):
         lines += _opencv_pose(f'body_T_cam{index}', camera, inverse=False)
     return {'vins.yaml': '\n'.join(lines) + '\n'}
@@ -89,8 +88,7 @@ def orb_slam3(known: Knowledge) -> dict[str, str]:
         *_opencv_pose('IMU.T_b_c1', camera, inverse=False),
     ]
     keys = ('IMU.NoiseAcc', 'IMU.NoiseGyro', 'IMU.AccWalk', 'IMU.GyroWalk')
-    for key, value in zip(keys, _noise(known.noise), strict=True):
-        lines.append(_noise_line(key, value, known.noise))
+    lines += noise_lines(known.noise, keys)
     lines.append(f'IMU.Frequency: {number(round(imu.rate_hz, 3))}')
     return {'orb_slam3.yaml': '\n'.join(lines) + '\n'}
 
@@ -138,9 +136,12 @@ def _transform(camera: KnownSensor, *, inverse: bool) -> list[list[float]] | Non
     rotation, position = camera.rotation(), camera.position_m
     if rotation is None or position is None:
         return None
+    pose, place = np.eye(4), np.array(position)
+    pose[:3, :3], pose[:3, 3] = rotation, place
     if inverse:
-        return matrix(rotation.T, (-rotation.T @ np.array(position)).tolist())
-    return matrix(rotation, position)
+        pose[:3, :3], pose[:3, 3] = rotation.T, -rotation.T @ place
+    rows: list[list[float]] = pose.tolist()
+    return rows
 
 
 def _opencv_pose(key: str, camera: KnownSensor, *, inverse: bool) -> list[str]:
@@ -186,16 +187,5 @@ def _imu_yaml(known: Knowledge, tool: str) -> list[str]:
         'gyroscope_random_walk',
     )
     lines = [f'# From {known.source}. Continuous: u/sqrt(Hz) and u/s/sqrt(Hz).']
-    for key, value in zip(keys, _noise(known.noise), strict=True):
-        lines.append(_noise_line(key, value, known.noise))
+    lines += noise_lines(known.noise, keys)
     return [*lines, f'rostopic: {imu.topic}', f'update_rate: {number(round(imu.rate_hz, 3))}']
-
-
-def _noise(noise: ImuNoise) -> tuple[float, float, float, float]:
-    return noise.accel_density, noise.gyro_density, noise.accel_walk, noise.gyro_walk
-
-
-def _noise_line(key: str, value: float, noise: ImuNoise) -> str:
-    if value != value or value <= 0.0:
-        return gap(key, 'not known; take it from the data sheet or from an Allan deviation')
-    return f'{key}: {number(value)}   # {noise.source}'

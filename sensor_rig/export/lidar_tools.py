@@ -8,6 +8,7 @@ from sensor_rig.export.text import (
     apart,
     difference,
     gap,
+    noise_lines,
     number,
     rotation_note,
     rows_text,
@@ -51,7 +52,6 @@ def lio_sam(known: Knowledge) -> dict[str, str]:
     """Return the part of a LIO-SAM configuration that is known here; it has no time offset."""
     imu = known.require_imu('LIO-SAM')
     lidar = known.require(LIDARS, 'LiDAR', 'LIO-SAM')[0]
-    noise = known.noise
     lines = [
         '/**:',
         '  ros__parameters:',
@@ -59,17 +59,8 @@ def lio_sam(known: Knowledge) -> dict[str, str]:
     ]
     lines += [f'    # {each}' for each in apart(known, 't_imu = t_lidar {}', imu, lidar)]
     lines += [f'    pointCloudTopic: "{lidar.topic}"', f'    imuTopic: "{imu.topic}"']
-    for key, value in (
-        ('imuAccNoise', noise.accel_density),
-        ('imuGyrNoise', noise.gyro_density),
-        ('imuAccBiasN', noise.accel_walk),
-        ('imuGyrBiasN', noise.gyro_walk),
-    ):
-        lines.append(
-            f'    {key}: {number(value)}   # {noise.source}'
-            if value > 0.0
-            else gap(key, 'not known; take it from the data sheet', '    ')
-        )
+    keys = ('imuAccNoise', 'imuGyrNoise', 'imuAccBiasN', 'imuGyrBiasN')
+    lines += noise_lines(known.noise, keys, '    ')
     lines.append('    # extrinsicRot takes vectors of the IMU into the LiDAR frame.')
     lines += _extrinsics(lidar, 'extrinsicTrans', 'extrinsicRot', to_imu=False)
     return {'lio_sam.yaml': '\n'.join(lines) + '\n'}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-
-from sensor_rig.export.knowledge import Knowledge, KnownSensor
+from sensor_rig.export.knowledge import ImuNoise, Knowledge, KnownSensor
 
 GAP = 'GAP'
 """Marks what nobody knows: the line is a comment, so the tool says itself that it misses it."""
@@ -83,14 +81,16 @@ def _worse(one: KnownSensor, other: KnownSensor) -> str:
     return next((each.state for each in (one, other) if each.state != 'locked'), 'locked')
 
 
-def matrix(rotation: np.ndarray[tuple[int, int], np.dtype[np.float64]] | None,
-           translation: Sequence[float] | None) -> list[list[float]] | None:  # fmt: skip
-    """Return the rows [4, 4] of a transform; None where one of its parts is not known."""
-    if rotation is None or translation is None:
-        return None
+def noise_lines(
+    noise: ImuNoise, keys: Sequence[str], indent: str = '', scale: float = 1.0
+) -> list[str]:
+    """Return the noise of an IMU: densities of acceleration and rotation, then their walks."""
+    values = noise.accel_density, noise.gyro_density, noise.accel_walk, noise.gyro_walk
     return [
-        *([*map(float, row), float(way)] for row, way in zip(rotation, translation, strict=True)),
-        [0.0, 0.0, 0.0, 1.0],
+        f'{indent}{key}: {number(value * scale)}   # {noise.source}'
+        if value * scale > 0.0
+        else gap(key, 'not known; take it from the data sheet or an Allan deviation', indent)
+        for key, value in zip(keys, values, strict=True)
     ]
 
 

@@ -20,8 +20,10 @@ from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
 
 KITTI_COLUMNS, TUM_COLUMNS = 12, 8
 TIME_NAMES = ('timestamp', 'time', 't', 'stamp', 'sec', 'seconds', 'nsec', 'ns')
-POSITION = ('x', 'y', 'z')
-QUATERNION = ('w', 'x', 'y', 'z')
+_PART = re.compile(
+    r'(?:(?P<turn>q|(?:q|orientation|rot).*[_.])|[pt]?|(?:[pt]_|pos|trans).*)(?P<axis>[wxyz])'
+)
+"""Names of the columns of a position (`x`, `tx`, `pos_x`, `p_RS_R_x`) and of a quaternion."""
 NS_PER = ((1e17, 1.0), (1e14, 1e3), (1e11, 1e6), (0.0, 1e9))
 """From such a time on its unit is so many ns: ns, us, ms, s since 1970."""
 
@@ -132,8 +134,8 @@ def _csv(lines: list[str], path: Path) -> PoseRows:
     places = _columns(header, path)
     words = [line.split(',')[places['time']].strip() for line in lines[1:] if line[0] != '#']
     unit = re.search(r'\[(\w+)\]', header[places['time']])
-    position = np.stack([rows[:, places[f'p{axis}']] for axis in POSITION], axis=1)
-    quats = np.stack([rows[:, places[f'q{axis}']] for axis in ('x', 'y', 'z', 'w')], axis=1)
+    position = np.stack([rows[:, places[f'p{axis}']] for axis in 'xyz'], axis=1)
+    quats = np.stack([rows[:, places[f'q{axis}']] for axis in 'xyzw'], axis=1)
     return _checked(
         PoseRows(_any_times(words, unit[1] if unit else '', path), position, quats), path
     )
@@ -155,21 +157,14 @@ def _any_times(words: list[str], unit: str, path: Path) -> Ints:
 
 def _columns(header: list[str], path: Path) -> dict[str, int]:
     """Return where time, position and quaternion stand, by the names of the columns."""
-    names = [re.sub(r'\s*\[.*', '', word).lower() for word in header]
     found: dict[str, int] = {}
-    for place, name in enumerate(names):
-        last = re.split(r'[_.]', name)[-1]
-        if name.split('_')[0] in TIME_NAMES and 'time' not in found:
-            found['time'] = place
-        elif last in QUATERNION and re.match(r'(q|quat|orientation|rot)', name):
-            found.setdefault(f'q{last}', place)
-        elif name in ('qw', 'qx', 'qy', 'qz'):
-            found.setdefault(name, place)
-        elif last in POSITION and re.match(r'(p_|pos|t_|trans|x$|y$|z$)', name):
-            found.setdefault(f'p{last}', place)
-        elif name in ('px', 'py', 'pz', 'tx', 'ty', 'tz'):
-            found.setdefault(f'p{name[1]}', place)
-    wanted = ['time', *(f'p{each}' for each in POSITION), *(f'q{each}' for each in QUATERNION)]
+    for place, word in enumerate(header):
+        name = re.sub(r'\s*\[.*', '', word).lower()
+        if name.split('_')[0] in TIME_NAMES:
+            found.setdefault('time', place)
+        elif part := _PART.fullmatch(name):
+            found.setdefault(('q' if part['turn'] else 'p') + part['axis'], place)
+    wanted = ['time', *(f'p{each}' for each in 'xyz'), *(f'q{each}' for each in 'wxyz')]
     missing = [each for each in wanted if each not in found]
     if missing:
         raise RigError(

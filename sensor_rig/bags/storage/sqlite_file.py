@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import pairwise
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -22,6 +22,7 @@ from rosbags.interfaces import (
     MessageDefinitionFormat,
 )
 
+from rig_common.errors import RigError
 from sensor_rig.bags.metadata import Metadata, parsed
 from sensor_rig.bags.storage.base import (
     BLOCK_BYTES,
@@ -286,7 +287,9 @@ class SqliteFile:
     def _take_metadata(self) -> None:
         """Read how many messages its writer counted."""
         text = _metadata(self._database)
-        about = None if text is None else parsed(text)
+        about = None
+        with suppress(RigError):  # it is made to harm: the rows count
+            about = None if text is None else parsed(text)
         if isinstance(about, Metadata):
             for each in self.connections:
                 self.said[each.id] = about.counts.get((each.topic, each.msgtype), 0)
