@@ -27,7 +27,6 @@ def layout(topics: Mapping[str, BagTopic]) -> str:
     if shown is not None:
         panels['Image!camera'] = _image(shown, topics)
     panels['Plot!motion'] = _plot(
-        'Motion',
         [
             name + field
             for name, topic in sorted(topics.items())
@@ -62,49 +61,28 @@ def _of(topics: Mapping[str, BagTopic], type_name: str) -> list[str]:
 
 def _space(topics: Iterable[BagTopic]) -> dict[str, object]:
     """Return the 3D panel: it stands in the world and follows nothing but its fixed frame."""
-    shown = {}
-    for topic in topics:
-        if known(topic.type_name).in_space and not topic.name.endswith(BATCH):
-            colour = _colour(topic.name)
-            shown[topic.name] = {
-                'visible': True,
-                'colorMode': 'flat',
-                'pointSize': 3,
-                'flatColor': colour,
-                'type': 'arrow',
-                'color': colour,
-            }
     return {
         'followMode': 'follow-none',
         'followTf': WORLD_FRAME,
-        'topics': shown,
-        'cameraState': {
-            'distance': 16.0,
-            'perspective': True,
-            'phi': 50.0,
-            'thetaOffset': 45.0,
-            'target': [0, 0, 0],
-            'targetOffset': [0, 0, 0],
-            'targetOrientation': [0, 0, 0, 1],
-            'fovy': 45,
-            'near': 0.1,
-            'far': 5000,
+        'topics': {
+            topic.name: {'visible': True, **_drawn(topic)}
+            for topic in topics
+            if known(topic.type_name).in_space and not topic.name.endswith(BATCH)
         },
-        'layers': {
-            'grid': {
-                'visible': True,
-                'label': 'Grid',
-                'instanceId': 'grid',
-                'layerId': 'foxglove.Grid',
-                'size': 20,
-                'divisions': 20,
-                'lineWidth': 1,
-                'color': '#8a8f98',
-                'position': [0, 0, 0],
-                'rotation': [0, 0, 0],
-            }
-        },
+        'cameraState': {'distance': 16.0, 'phi': 50.0, 'thetaOffset': 45.0},
+        'layers': {'grid': {'layerId': 'foxglove.Grid', 'instanceId': 'grid', 'size': 20}},
     }
+
+
+def _drawn(topic: BagTopic) -> dict[str, object]:
+    """Return how points and poses are drawn; other types have the settings of Foxglove."""
+    colour = _colour(topic.name)
+    match known(topic.type_name).view:
+        case 'scan' | 'cloud':
+            return {'colorMode': 'flat', 'pointSize': 3, 'flatColor': colour}
+        case 'motion' | 'pose':
+            return {'type': 'arrow', 'color': colour}
+    return {}
 
 
 def _colour(topic: str) -> str:
@@ -122,9 +100,8 @@ def _image(topic: str, topics: Mapping[str, BagTopic]) -> JsonObject:
     return {'imageMode': mode}
 
 
-def _plot(title: str, paths: list[str]) -> dict[str, object]:
+def _plot(paths: list[str]) -> dict[str, object]:
     return {
-        'title': title,
         'xAxisVal': 'timestamp',
         'showLegend': True,
         'legendDisplay': 'floating',

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -62,7 +65,10 @@ def test_a_layout_names_topics_that_exist(recording: Path, tmp_path: Path) -> No
         topics = bag.topics
     panels = made['configById']
     assert set(panels['3D!world']['topics']) <= set(topics)
-    colours = {name: shown['flatColor'] for name, shown in panels['3D!world']['topics'].items()}
+    colours = {
+        name: shown.get('flatColor') or shown.get('color')
+        for name, shown in panels['3D!world']['topics'].items()
+    }
     assert [
         colours[name] for name in ('/front_lidar/scan', '/synced/front_lidar/scan', '/truth/odom')
     ] == ['#d1495b', '#0f6cbd', '#1a9c5b']
@@ -70,6 +76,49 @@ def test_a_layout_names_topics_that_exist(recording: Path, tmp_path: Path) -> No
         assert path['value'].partition('.')[0] in topics
     assert panels['DiagnosticSummary!sync']['topicToRender'] == '/sync/bundle'
     assert set(leaves(made['layout'])) == set(panels)
+
+
+def test_the_layout_fits_foxgloves_own_model(recording: Path) -> None:
+    published = pytest.importorskip('foxglove.layouts', reason='foxglove-sdk is not installed')
+    models = {
+        '3D': published.ThreeDeeConfig,
+        'Image': published.ImageConfig,
+        'Plot': published.PlotConfig,
+        'DiagnosticSummary': published.DiagnosticsSummaryConfig,
+    }
+    with BagReader(recording) as bag:
+        panels = json.loads(layout(bag.topics))['configById']
+    for name, config in panels.items():
+        assert list(misfits(config, models[name.partition('!')[0]], name)) == []
+
+
+def misfits(value: Any, model: Any, where: str) -> Iterator[str]:
+    """Yield what in `value` does not fit the annotation `model`, a dataclass of Foxglove's."""
+    origin, inner = get_origin(model), get_args(model)
+    if origin in (Union, UnionType):
+        found = [list(misfits(value, each, where)) for each in inner]
+        if all(found):
+            yield from min(found, key=len)
+    elif is_dataclass(model):
+        hints = {key.replace('_', ''): hint for key, hint in get_type_hints(model).items()}
+        for key, each in value.items() if isinstance(value, dict) else ():
+            if key.lower() in hints:
+                yield from misfits(each, hints[key.lower()], f'{where}.{key}')
+            else:
+                yield f'{where}.{key} is unknown'
+        if not isinstance(value, dict):
+            yield f'{where} is {value!r}'
+    elif origin is Literal:
+        if value not in inner:
+            yield f'{where} is {value!r}'
+    elif origin in (list, dict):
+        if not isinstance(value, origin):
+            yield f'{where} is {value!r}'
+            return
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from misfits(each, inner[-1], f'{where}.{key}')
+    elif model is not Any and not isinstance(value, (int, float) if model is float else model):
+        yield f'{where} is {value!r}'
 
 
 def leaves(node: object) -> list[str]:
