@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from sensor_rig.cli.support.arguments import not_negative, output_file, positive
+from sensor_rig.cli.support.arguments import add_simulation_arguments, output_file
 
 NAME = 'gallery'
 GROUP = 'look'
@@ -17,26 +17,7 @@ EPILOG = """examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to draw."""
     parser.add_argument('output', metavar='OUT', type=output_file, help='the picture to write')
-    parser.add_argument(
-        '--rig',
-        default='everything',
-        metavar='FILE',
-        help='a rig file, or the name of a shipped one (everything)',
-    )
-    parser.add_argument(
-        '--seconds',
-        type=positive,
-        default=6.0,
-        metavar='N',
-        help='how long to measure, simulated (6)',
-    )
-    parser.add_argument(
-        '--after',
-        type=not_negative,
-        default=3.0,
-        metavar='S',
-        help='simulated time before that, for the robot to be under way (3)',
-    )
+    add_simulation_arguments(parser, rig='everything', seconds=6.0, after=3.0)
 
 
 def run(args: argparse.Namespace) -> int:

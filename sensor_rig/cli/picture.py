@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sensor_rig.cli.support.arguments import not_negative, positive
+from sensor_rig.cli.support.arguments import add_simulation_arguments
 
 NAME = 'picture'
 GROUP = 'look'
@@ -23,27 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what to draw."""
     parser.add_argument('kind', metavar='KIND', choices=('before-after',), help='before-after')
     parser.add_argument('output', metavar='OUT', type=Path, help='the picture to write')
-    parser.add_argument(
-        '--rig',
-        default='demo',
-        metavar='FILE',
-        help='a rig file, or the name of a shipped one (demo)',
-    )
     parser.add_argument('--sensor', metavar='NAME', help='which LiDAR (the first one)')
-    parser.add_argument(
-        '--seconds',
-        type=positive,
-        default=15.0,
-        metavar='N',
-        help='how long to show, simulated (15)',
-    )
-    parser.add_argument(
-        '--after',
-        type=not_negative,
-        default=15.0,
-        metavar='S',
-        help='simulated time before that, until the clocks are learned (15)',
-    )
+    add_simulation_arguments(parser, rig='demo', seconds=15.0, after=15.0)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Print the JSON Schema of a rig file, for editors and other checkers.
 
-It knows every key with its type, range and meaning, in rig files and datasheets. What several
-keys, the model or an extended file have to agree on is left to "rig check".
+It knows every key with its type, range and meaning, in rig files and datasheets. What is missing,
+and what several keys or the model have to agree on, is left to "rig check".
 """
 
 from __future__ import annotations

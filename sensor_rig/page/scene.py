@@ -171,24 +171,11 @@ def _colours(shade: Floats) -> NDArray[np.uint8]:
 
 def _round(shape: Shape) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Return the triangles of a sphere, ellipsoid or capsule, in the geom's frame."""
-    rings, sectors = 13, 20
-    polar, around = np.meshgrid(
-        np.linspace(0.0, np.pi, rings), np.linspace(0.0, 2 * np.pi, sectors), indexing='ij'
-    )
-    unit = np.stack(
-        [np.sin(polar) * np.cos(around), np.sin(polar) * np.sin(around), np.cos(polar)], -1
-    )
-    x, y, z = shape.size_m
+    from trimesh.creation import capsule, icosphere  # viser's own
+
+    size_m = np.asarray(shape.size_m)
     if shape.kind == 'capsule':
-        vertices = unit * (x / 2)
-        vertices[..., 2] += np.sign(np.round(unit[..., 2], 6)) * (z / 2 - x / 2)
+        made = capsule(size_m[2] - size_m[0], size_m[0] / 2, count=[20, 13])
     else:
-        vertices = unit * np.array([x, y, z]) / 2
-    corner = (np.arange(rings - 1)[:, None] * sectors + np.arange(sectors - 1)).ravel()
-    faces = np.concatenate(
-        [
-            np.stack([corner, corner + sectors, corner + 1], 1),
-            np.stack([corner + 1, corner + sectors, corner + sectors + 1], 1),
-        ]
-    )
-    return vertices.reshape(-1, 3).astype(np.float32), faces.astype(np.int32)
+        made = icosphere(subdivisions=2).apply_scale(size_m / 2)
+    return made.vertices.astype(np.float32), made.faces.astype(np.int32)

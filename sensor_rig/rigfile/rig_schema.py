@@ -1,8 +1,8 @@
 """The JSON Schema of a rig file, for editors and other tools.
 
-A schema sees one file and no model: keys, types and ranges are in it; what two keys, a model or a
-file that is extended have to say about each other is left to `rig check`. Every definition is
-there twice: whole, and as a `.part` in which nothing is required, as another file may give it.
+A schema sees one file and no model: keys, types and ranges are in it. What is missing may be in a
+file that is extended; that, and what two keys or a model have to say about each other, is left to
+`rig check`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from sync_engine.config import SyncConfig
 
 Schema: TypeAlias = dict[str, Any]
 
-PART = '.part'
 EXTENDS: Schema = {
     'type': 'string',
     'description': (
@@ -44,15 +43,18 @@ def rig_schema() -> Schema:
     }
     streams = {name: _typed('Stream', name, typed_config(name), definitions) for name in TYPES}
     definitions['Stream_'] = _extensible(_defined(StreamConfig, definitions))
-    definitions |= {f'{name}{PART}': _as_part(each) for name, each in definitions.items()}
-    definitions['SyncConfig.simulated'] = _filled_from_sensors(definitions)
-    for suffix in ('', PART):
-        definitions[f'Sensor{suffix}'] = _by_type(sensors, '', suffix)
-        definitions[f'Stream{suffix}'] = _by_type(streams, 'Stream_', suffix)
-    for suffix in ('', PART):
-        definitions[f'Rig{suffix}'] = _rig(suffix)
+    definitions['Sensor'] = _by_type(sensors)
+    definitions['Stream'] = _by_type(streams, 'Stream_')
+    definitions['Rig'] = _rig()
     keys = {key for name in sensors.values() for key in definitions[name]['properties']}
-    return {**_document(_chosen(sorted(keys))), '$defs': definitions}
+    chosen = {
+        'type': 'object',
+        'description': 'A file of nothing but keys of a sensor is a datasheet, any other a rig.',
+        'if': {'minProperties': 1, 'propertyNames': {'enum': sorted(keys)}},
+        'then': _ref('Sensor'),
+        'else': _ref('Rig'),
+    }
+    return {**_document(chosen), '$defs': definitions}
 
 
 def _document(parameters: Schema) -> Schema:
@@ -74,25 +76,14 @@ def _document(parameters: Schema) -> Schema:
     }
 
 
-def _chosen(sensor_keys: list[str]) -> Schema:
-    """Return: a file of nothing but a sensor's keys is a datasheet, any other is a rig."""
-    return {
-        'type': 'object',
-        'if': {'minProperties': 1, 'propertyNames': {'enum': sensor_keys}},
-        'then': _ref('Sensor', PART),
-        'else': {'if': {'required': ['extends']}, 'then': _ref('Rig', PART), 'else': _ref('Rig')},
-    }
-
-
-def _rig(suffix: str) -> Schema:
-    """Return the sections of a rig; `sync:` takes its inputs from `sensors:` if there are any."""
-    seed = _defined(SeedConfig, {})
+def _rig() -> Schema:
+    """Return the sections of a rig."""
     named = {
         key: {
             'type': 'object',
             'description': text,
             'additionalProperties': False,
-            'patternProperties': {_PATTERN: _ref(name, suffix)},
+            'patternProperties': {_PATTERN: _ref(name)},
         }
         for key, name, text in (
             ('sensors', 'Sensor', 'Simulated sensors by name; the name is also the topic.'),
@@ -101,57 +92,34 @@ def _rig(suffix: str) -> Schema:
         )
     }
     properties = {
-        **seed['properties'],
+        **_defined(SeedConfig, {})['properties'],
         'extends': EXTENDS,
         'use_sim_time': {'type': 'boolean'},
-        'world': _ref('WorldConfig', suffix),
-        'sync': _ref('SyncConfig', PART),
+        'world': _ref('WorldConfig'),
+        'sync': _ref('SyncConfig'),
         **named,
     }
-    rig: Schema = {'type': 'object', 'properties': properties, 'additionalProperties': False}
-    if not suffix:
-        rig['dependentRequired'] = {'sensors': ['world']}
-        rig['if'] = {'required': ['sensors']}
-        rig['then'] = {'properties': {'sync': _ref('SyncConfig', '.simulated')}}
-        rig['else'] = {'properties': {'sync': _ref('SyncConfig')}}
-    return rig
+    return {'type': 'object', 'properties': properties, 'additionalProperties': False}
 
 
-def _by_type(names: dict[str, str], untyped: str, suffix: str) -> Schema:
+def _by_type(names: dict[str, str], untyped: str = '') -> Schema:
     """Return the keys of a sensor or a stream as its `type` says.
 
-    One that extends a datasheet may leave out what that gives, `type` too; its keys are then
-    those of any type.
+    Without a `type`, which a datasheet may give, they are those of any type.
     """
-
-    def either(suffix: str) -> Schema:
-        chosen: Schema = {'anyOf': [_ref(each, PART) for each in names.values()]}
-        if untyped and not suffix:
-            chosen = _ref(untyped, suffix)
-        elif not suffix:
-            chosen = {'required': ['type']}
-        cases = [
-            {
-                'if': {'required': ['type'], 'properties': {'type': {'const': name}}},
-                'then': _ref(definition, suffix),
-            }
-            for name, definition in names.items()
-        ]
-        return {'allOf': [*cases, {'if': {'not': {'required': ['type']}}, 'then': chosen}]}
-
-    known = {'type': {'enum': list(names), 'description': 'Which sensor it is.'}}
-    own = {'type': 'object', 'properties': known}
-    if suffix:
-        return {**own, **either(PART)}
-    return {**own, 'if': {'required': ['extends']}, 'then': either(PART), 'else': either('')}
-
-
-def _filled_from_sensors(definitions: dict[str, Schema]) -> Schema:
-    """Return `sync:` of a simulated rig, whose sensors say what an input does not."""
-    whole, part = definitions['SyncConfig'], definitions[f'SyncConfig{PART}']
-    properties = {**whole['properties'], 'inputs': part['properties']['inputs']}
-    required = [key for key in whole.get('required', []) if key != 'inputs']
-    return {**whole, 'properties': properties, 'required': required}
+    cases = [
+        {
+            'if': {'required': ['type'], 'properties': {'type': {'const': name}}},
+            'then': _ref(definition),
+        }
+        for name, definition in names.items()
+    ]
+    any_type = {'anyOf': [_ref(each) for each in (*names.values(), untyped) if each]}
+    return {
+        'type': 'object',
+        'properties': {'type': {'enum': list(names), 'description': 'Which sensor it is.'}},
+        'allOf': [*cases, {'if': {'not': {'required': ['type']}}, 'then': any_type}],
+    }
 
 
 def _typed(
@@ -174,24 +142,13 @@ def _defined(model: type[BaseModel], definitions: dict[str, Schema]) -> Schema:
     """Return the schema of `model`; what it refers to goes to `definitions`."""
     own = model.model_json_schema(ref_template='#/$defs/{model}', schema_generator=DescribedSchema)
     definitions.update(own.pop('$defs', {}))
+    for each in (own, *definitions.values()):
+        each.pop('required', None)
     return own
 
 
-def _as_part(schema: object) -> Any:
-    """Return a copy in which nothing is required, down to all that it refers to."""
-    if isinstance(schema, list):
-        return [_as_part(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: f'{value}{PART}' if key == '$ref' else _as_part(value)
-        for key, value in schema.items()
-        if not (key == 'required' and isinstance(value, list))
-    }
-
-
-def _ref(name: str, suffix: str = '') -> Schema:
-    return {'$ref': f'#/$defs/{name}{suffix}'}
+def _ref(name: str) -> Schema:
+    return {'$ref': f'#/$defs/{name}'}
 
 
 _PATTERN = f'^(?!({"|".join(sorted(RESERVED_NAMES))})$){SENSOR_NAME.pattern[:-2]}$'

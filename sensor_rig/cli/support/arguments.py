@@ -76,6 +76,32 @@ def add_storage_arguments(parser: argparse.ArgumentParser, *, ros1: bool = False
     parser.add_argument('--compress', action='store_true', help='compress OUT with zstd')
 
 
+def add_simulation_arguments(
+    parser: argparse.ArgumentParser, *, rig: str, seconds: float, after: float
+) -> None:
+    """Add which rig is simulated for a picture, and which part of the run is shown."""
+    parser.add_argument(
+        '--rig',
+        default=rig,
+        metavar='FILE',
+        help=f'a rig file, or the name of a shipped one ({rig})',
+    )
+    parser.add_argument(
+        '--seconds',
+        type=positive,
+        default=seconds,
+        metavar='N',
+        help=f'how long to show, simulated ({seconds:g})',
+    )
+    parser.add_argument(
+        '--after',
+        type=not_negative,
+        default=after,
+        metavar='S',
+        help=f'simulated time before that ({after:g})',
+    )
+
+
 def add_trajectory_argument(parser: argparse.ArgumentParser) -> None:
     """Add trajectories that are read beside a recording."""
     parser.add_argument(
