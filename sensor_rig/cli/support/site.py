@@ -91,4 +91,5 @@ def _completed(nav: Any, pages: Path) -> object:
 
 def _title(page: Path) -> str:
     found = re.search(r'^# (.+)$', page.read_text(encoding='utf-8'), re.MULTILINE)
-    return found[1].replace('`', '') if found else page.stem
+    title = found[1].replace('`', '') if found else page.stem
+    return f'{title} (quick)' if page.stem.endswith('-quick') else title
