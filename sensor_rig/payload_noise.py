@@ -73,7 +73,11 @@ class PayloadNoise:
         self._width = width
         self._sensor = sensor = self._codec.sensor(self._name, self._config, width)
         self._noise = NoiseSource(
-            self._seed, self._name, 1, ReadoutErrors(sensor.config), sensor.truth_layout.dtype
+            self._seed,
+            self._name,
+            1,
+            sensor.truth_layout.dtype,
+            readout_errors=ReadoutErrors(sensor.config),
         )
         self._stages = Stages(sensor, 1, 1.0 / self._config.rate_hz)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from rig_common.arrays import Flags, Ints
 from sim_sensors.interface.config import SensorConfig
-from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Rows, arrays_holding
+from sim_sensors.timing.arrays import Array, Rows, arrays_holding
 from sim_sensors.timing.randomness.random_streams import RandomStreams
 
 
@@ -23,20 +22,13 @@ class ReadoutErrors:
 
     def __init__(self, config: SensorConfig) -> None:
         """Take the four keys from `config`."""
-        self._walk_offset: Array | None = None
-        self._walk_width = 0
-        self._take(config)
+        self.take(config)
 
-    def _take(self, config: SensorConfig) -> None:
+    def take(self, config: SensorConfig) -> None:
+        """Take new keys; `random_walk` stays, see `FIXED_KEYS`."""
         self.noise, self.bias = config.noise, config.bias
         self.random_walk, self.resolution = config.random_walk, config.resolution
-        self.is_identity = not (
-            self.noise
-            or self.bias
-            or self.random_walk
-            or self.resolution
-            or self._walk_offset is not None
-        )
+        self.is_identity = not (self.noise or self.bias or self.random_walk or self.resolution)
         """True when `apply` would change nothing."""
 
     def apply(self, values: Array, batch: Batch) -> None:
@@ -58,33 +50,11 @@ class ReadoutErrors:
         if self.bias:
             values += self.bias
         if self.random_walk:
-            self._walk_width = width
             values += batch.noise.walk('random_walk', batch, width) * self.random_walk
-        if self._walk_offset is not None:
-            values += self._walk_offset[batch.envs]
         if self.resolution:
             values /= self.resolution
             batch.noise.xp.round_in_place(values)
             values *= self.resolution
-
-    def reconfigure(self, config: SensorConfig, noise: NoiseSource, last: Array) -> None:
-        """Take new keys; a drift that has been walked so far is kept, not rescaled.
-
-        `last` [num_envs] is each environment's last capture, -1 before the first.
-        """
-        step = self.random_walk - config.random_walk
-        started = noise.xp.indices(last >= 0)
-        if step and self._walk_width and len(started):
-            if self._walk_offset is None:
-                self._walk_offset = noise.xp.zeros((len(last), self._walk_width))
-            walked = noise.walk_at('random_walk', started, last[started], self._walk_width)
-            self._walk_offset[started] += step * walked
-        self._take(config)
-
-    def reset(self, envs: Rows) -> None:
-        """Forget what was kept for `envs`."""
-        if self._walk_offset is not None:
-            self._walk_offset[envs] = 0.0
 
 
 def clip_to(values: Array, real: Array) -> None:
@@ -99,20 +69,9 @@ def clip_to(values: Array, real: Array) -> None:
 class NoiseSource(RandomStreams):
     """The random streams of a simulated sensor, asked for by the batch a stage works on."""
 
-    def __init__(
-        self,
-        seed: int,
-        sensor: str | tuple[str, ...],
-        num_envs: int,
-        readout_errors: ReadoutErrors,
-        dtype: DTypeLike = np.float64,
-        episode: int = 0,
-        *,
-        xp: Arrays = NUMPY,
-        fast: bool = False,
-    ) -> None:
-        """Serve `num_envs` environments of `sensor`, whose values are of `dtype`."""
-        super().__init__(seed, sensor, num_envs, dtype, episode, xp=xp, fast=fast)
+    def __init__(self, *given: Any, readout_errors: ReadoutErrors, **keys: Any) -> None:
+        """Draw for a sensor with these `readout_errors`; the rest is for `RandomStreams`."""
+        super().__init__(*given, **keys)
         self.readout_errors = readout_errors
         self.gain = 1.0
         """Factor on white noise, for the `noisy` fault."""

@@ -19,6 +19,7 @@ FIXED_KEYS: tuple[str, ...] = (
     'interpolation',
     'history_length',
     'fast_noise',
+    'random_walk',
     'frame_id',
     'link',
     'size_bytes',

@@ -110,9 +110,9 @@ class Pipeline:
             run.seed,
             self.names,
             run.num_envs,
-            ReadoutErrors(config),
             sensor.truth_layout.dtype,
             run.episode,
+            readout_errors=ReadoutErrors(config),
             xp=xp,
             fast=config.fast_noise,
         )
@@ -316,7 +316,6 @@ class Pipeline:
     def _begin(self, rows: Rows, phase_ns: Array | None) -> None:
         """Begin a new episode now, its captures `phase_ns` [n] later than the schedule says."""
         self.noise.reset(rows)
-        self.noise.readout_errors.reset(rows)
         self.stages.reset(rows)
         self.transit.reset(rows)
         self._lags.reset(rows)
@@ -337,7 +336,7 @@ class Pipeline:
         """
         self._check_alone('be reconfigured')
         check_change(self.sensor, config)
-        self.noise.readout_errors.reconfigure(config, self.noise, self.progress.last_captures())
+        self.noise.readout_errors.take(config)
         new = type(self.sensor)(self.sensor.name, config)
         self.sensor = self.stages.sensor = on_arrays(new, self.xp)
         self.transit.take(config)

@@ -86,12 +86,6 @@ class Progress:
             return self._xp.full(len(self.origin_ns[rows]), self.is_due(now_ns), np.bool_)
         return self._ticks.indices_before(now_ns - self.origin_ns[rows]) > self._tick[rows]
 
-    def last_captures(self) -> Ints:
-        """Return the last capture index of every environment, [num_envs]."""
-        if self._together is not None:
-            return self.each(self._together[1])
-        return self._xp.copy(self._index)
-
     def reset(self, rows: Rows, now_ns: int, phase_ns: Ints | None = None) -> None:
         """Let the episodes of `rows` begin at `now_ns`, or `phase_ns` [n] later."""
         first_ns = now_ns + self._ticks.time_of(0)

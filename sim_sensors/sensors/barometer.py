@@ -9,11 +9,11 @@ import mujoco
 from pydantic import Field
 
 from rig_common import msgs
-from sim_sensors.interface import Batch, Sample, Timeline, Topic
+from sim_sensors.interface import Batch, Sample, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common import atmosphere
-from sim_sensors.sensors.common.drift import LowPass, gauss_markov
-from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.sensors.common.drift import gauss_markov
+from sim_sensors.sensors.common.phenomena import FilteredSensor, PhysicalConfig
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import NonNegative, Positive
 
@@ -66,14 +66,12 @@ class _PressureReader(ColumnReader):
         )
 
 
-class Barometer(PhysicalSensor[BarometerConfig]):
+class Barometer(FilteredSensor[BarometerConfig]):
     """Static pressure; wind and the robot's own air flow are not modelled."""
 
     config_class = BarometerConfig
     topic = Topic('pressure', 'sensor_msgs/msg/FluidPressure')
     natives = ('framepos',)
-    on_tensors = True
-    truth_responds = False
 
     def __init__(self, name: str, config: BarometerConfig) -> None:
         super().__init__(name, config)
@@ -83,16 +81,11 @@ class Barometer(PhysicalSensor[BarometerConfig]):
             variance=config.noise**2 + config.resolution**2 / 12.0
         )
         self._warmth = msgs.temperature(self.frame_id)
-        self._low_pass = LowPass(config.bandwidth_hz)
-        self.stateful = self.responds = config.bandwidth_hz > 0.0
+        self.low_pass(config.bandwidth_hz)
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read the height of the mount."""
         return _PressureReader(view.model, self.native_names, self.config)
-
-    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
-        """Low-pass the pressure."""
-        self._low_pass.apply(values, timeline, batch.dt_s)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Add the absolute error, the drift, then what every sensor has; clip to the range."""

@@ -12,9 +12,8 @@ from rig_common import msgs
 from rig_common.errors import RigError
 from sim_sensors.interface import Batch, Timeline, Topic
 from sim_sensors.interface.truth import TruthReader, WorldView
-from sim_sensors.sensors.common.drift import LowPass
 from sim_sensors.sensors.common.net_force import NetForceReader, add_net_force
-from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.sensors.common.phenomena import FilteredSensor, PhysicalConfig
 from sim_sensors.timing.arrays import Array, Layout
 from sim_sensors.timing.units import Fraction, NonNegative
 
@@ -52,12 +51,10 @@ class WrenchConfig(PhysicalConfig):
 ConfigT = TypeVar('ConfigT', bound=WrenchConfig)
 
 
-class WrenchSensor(PhysicalSensor[ConfigT], Generic[ConfigT]):
+class WrenchSensor(FilteredSensor[ConfigT], Generic[ConfigT]):
     """Force [3] N and torque [3] N m in the sensor's axes, and what a strain-gauge cell adds."""
 
     topic = Topic('wrench', 'geometry_msgs/msg/WrenchStamped')
-    truth_responds = False
-    on_tensors = True
     disturbed = FORCE
 
     def __init__(self, name: str, config: ConfigT) -> None:
@@ -66,8 +63,8 @@ class WrenchSensor(PhysicalSensor[ConfigT], Generic[ConfigT]):
         self.truth_layout = Layout({'force': (3,), 'torque': (3,)}, float)
         """Force N and torque N m, sensor's axes."""
         self._template = msgs.wrench_stamped(self.frame_id)
-        self._low_pass = LowPass(config.bandwidth_hz)
-        self.stateful = self.responds = config.bandwidth_hz > 0.0 or config.overload_n > 0.0
+        self.low_pass(config.bandwidth_hz)
+        self.stateful = self.responds = self.responds or config.overload_n > 0.0
         self._mixing = _mixing(config)
         self._limit = np.repeat(
             [config.force_range_n or np.inf, config.torque_range_nm or np.inf], 3
@@ -79,7 +76,7 @@ class WrenchSensor(PhysicalSensor[ConfigT], Generic[ConfigT]):
         if self.config.overload_n > 0.0:
             self._overload(values[:, FORCE], batch)
         if self.config.bandwidth_hz > 0.0:
-            self._low_pass.apply(values, timeline, batch.dt_s)
+            super().respond(values, timeline, batch)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply overload bias, cross-talk, the generic errors of the forces, torque noise."""

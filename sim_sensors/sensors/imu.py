@@ -12,11 +12,11 @@ from rig_common import msgs
 from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from rig_common.validation import Strict
-from sim_sensors.interface import Batch, Sample, Timeline, Topic
+from sim_sensors.interface import Batch, Sample, Topic
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
 from sim_sensors.sensors.common.axes import NonNegativePerAxis, PerAxis, quantise, sensitivity
-from sim_sensors.sensors.common.drift import AllanNoise, LowPass
-from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.sensors.common.drift import AllanNoise
+from sim_sensors.sensors.common.phenomena import FilteredSensor, PhysicalConfig
 from sim_sensors.sensors.common.rotations import rotate
 from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Layout, Movable
 from sim_sensors.timing.units import NonNegative, Positive
@@ -102,7 +102,7 @@ class ImuConfig(PhysicalConfig):
     """Standard deviation of its error around each axis, rad."""
 
 
-class Imu(PhysicalSensor[ImuConfig]):
+class Imu(FilteredSensor[ImuConfig]):
     """Specific force and angular rate at the mount, in its own axes.
 
     Gravity is in the acceleration, as REP 145 wants raw data: at rest z reads +9.81.
@@ -111,8 +111,6 @@ class Imu(PhysicalSensor[ImuConfig]):
     config_class = ImuConfig
     topic = Topic('data_raw', 'sensor_msgs/msg/Imu')
     natives: Sequence[str] = ('accelerometer', 'gyro')
-    on_tensors = True
-    truth_responds = False
     disturbed = slice(0, 3)
 
     def __init__(self, name: str, config: ImuConfig) -> None:
@@ -132,9 +130,9 @@ class Imu(PhysicalSensor[ImuConfig]):
         self._period_s = 0.0
         self._warmth = msgs.temperature(self.frame_id)
         self._errors = _Errors(config)
-        cutoff_hz = np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3)
-        self._low_pass = LowPass(cutoff_hz, INERTIAL)
-        self.stateful = self.responds = bool(cutoff_hz.any())
+        self.low_pass(
+            np.repeat([config.accel.bandwidth_hz, config.gyro.bandwidth_hz], 3), INERTIAL
+        )
 
     # ---- the world's side -----------------------------------------------------------------
 
@@ -145,10 +143,6 @@ class Imu(PhysicalSensor[ImuConfig]):
         return reader
 
     # ---- the pipeline's stages ----------------------------------------------------------------
-
-    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
-        """Low-pass what the elements measure."""
-        self._low_pass.apply(values, timeline, batch.dt_s)
 
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply gains, cross-talk, biases, noise, resolution and range."""

@@ -9,10 +9,9 @@ import numpy as np
 
 from rig_common import msgs
 from rig_common.errors import RigError
-from sim_sensors.interface import Batch, Timeline, Topic, Vector3
+from sim_sensors.interface import Batch, Topic, Vector3
 from sim_sensors.interface.truth import ColumnReader, TruthReader, WorldView
-from sim_sensors.sensors.common.drift import LowPass
-from sim_sensors.sensors.common.phenomena import PhysicalConfig, PhysicalSensor
+from sim_sensors.sensors.common.phenomena import FilteredSensor, PhysicalConfig
 from sim_sensors.sensors.common.rotations import cross
 from sim_sensors.timing.arrays import Array, Arrays, Layout
 from sim_sensors.timing.units import NonNegative
@@ -49,22 +48,19 @@ class ApparentWind(ColumnReader):
         out[:] = wind - real * across + cross(axis, across) - velocity
 
 
-class Wind(PhysicalSensor[WindConfig]):
+class Wind(FilteredSensor[WindConfig]):
     """Apparent wind at the mount in its own axes, where it blows to, m/s."""
 
     config_class = WindConfig
     topic = Topic('wind', 'geometry_msgs/msg/Vector3Stamped')
     natives = ('velocimeter', 'framequat')
-    on_tensors = True
-    truth_responds = False
 
     def __init__(self, name: str, config: WindConfig) -> None:
         super().__init__(name, config)
         self.truth_layout = Layout({'vector': (3,)}, float)
         """Apparent wind in the mount's axes, m/s."""
         self._template = msgs.vector3_stamped(self.frame_id)
-        self._low_pass = LowPass(np.full(3, config.bandwidth_hz))
-        self.stateful = self.responds = config.bandwidth_hz > 0.0
+        self.low_pass(np.full(3, config.bandwidth_hz))
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site, its velocity and its orientation; set the world's wind if given."""
@@ -89,16 +85,10 @@ class Wind(PhysicalSensor[WindConfig]):
         """Return the speed of the wind."""
         return xp.norm(values)
 
-    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
-        """Follow the wind with the inertia of the instrument."""
-        self._low_pass.apply(values, timeline, batch.dt_s)
-
     def hardware_imperfections(self, values: Array, batch: Batch) -> None:
         """Apply what every sensor has, and the range."""
         batch.noise.apply_readout_errors(values, batch)
-        limit = self.config.range_m_s
-        if limit:
-            values[:] = batch.noise.xp.clip(values, -limit, limit)
+        batch.noise.xp.clip_in_place(values, *self.bounds())
 
     def bounds(self) -> tuple[float, float]:
         """Return the saturation limits, m/s."""

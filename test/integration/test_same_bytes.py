@@ -2,7 +2,7 @@
 
 A change that alters a stream on purpose renews the file beside this one and says why:
 
-    python test/integration/test_same_bytes.py
+    PYTHONPATH=.:test ./rig python test/integration/test_same_bytes.py
 
 Pictures are left out: their bytes depend on the machine's renderer. Floats depend on the versions
 of MuJoCo and NumPy and on the processor's vector units, so the test skips elsewhere. OpenBLAS
@@ -56,7 +56,11 @@ def digests(name: str) -> dict[str, str]:
 def made_now() -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, __file__, 'show'],
-        env={**os.environ, 'OPENBLAS_CORETYPE': 'Haswell'},
+        env={
+            **os.environ,
+            'OPENBLAS_CORETYPE': 'Haswell',
+            'PYTHONPATH': os.pathsep.join(sys.path),
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, TypeVar
 
+import numpy as np
 from pydantic import Field
 
+from rig_common.arrays import Floats
 from rig_common.validation import Strict
-from sim_sensors.interface import Batch, Sensor, SensorConfig
-from sim_sensors.sensors.common.drift import unit_markov
+from sim_sensors.interface import Batch, Sensor, SensorConfig, Timeline
+from sim_sensors.sensors.common.drift import LowPass, unit_markov
 from sim_sensors.timing.arrays import Array, Arrays
 from sim_sensors.timing.units import NonNegative
 
@@ -74,3 +76,19 @@ class PhysicalSensor(Sensor[PhysicalT]):
     def magnitude(self, values: Array, xp: Arrays) -> Array:
         """Return what `turbulence_intensity` is a fraction of: [n, width], or [n, 1] for all."""
         return xp.where(xp.isfinite(values), xp.abs(values), 0.0)
+
+
+class FilteredSensor(PhysicalSensor[PhysicalT]):
+    """Low-passes what it senses; ground truth is free of that."""
+
+    on_tensors = True
+    truth_responds = False
+
+    def low_pass(self, cutoff_hz: Floats | float, columns: slice = slice(None)) -> None:
+        """Filter `columns` with these -3 dB frequencies, 0 for none; to be called when made."""
+        self._low_pass = LowPass(cutoff_hz, columns)
+        self.stateful = self.responds = bool(np.any(cutoff_hz))
+
+    def respond(self, values: Array, timeline: Timeline, batch: Batch) -> None:
+        """Low-pass, exactly for what holds over a tick."""
+        self._low_pass.apply(values, timeline, batch.dt_s)

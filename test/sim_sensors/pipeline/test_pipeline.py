@@ -369,10 +369,11 @@ def test_same_seed_same_bits_other_seed_other_bits() -> None:
 # ---- use -------------------------------------------------------------------------------------
 
 
-def test_what_cannot_change_at_run_time_is_refused() -> None:
+@pytest.mark.parametrize('key', ['rate_hz', 'random_walk'])
+def test_what_cannot_change_at_run_time_is_refused(key: str) -> None:
     pipeline = make(1, rate_hz=100.0)
-    with pytest.raises(RigError, match="rate_hz of 'toy' cannot change while it runs"):
-        pipeline.reconfigure(config(rate_hz=50.0))
+    with pytest.raises(RigError, match=f"{key} of 'toy' cannot change while it runs"):
+        pipeline.reconfigure(config(**{'rate_hz': 100.0, key: 50.0}))
 
 
 def test_what_would_change_the_shape_of_things_is_refused() -> None:

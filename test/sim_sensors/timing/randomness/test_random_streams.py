@@ -141,7 +141,7 @@ def test_a_drift_is_straight_between_knots_and_the_same_when_skipped(asked: set[
 
 
 def test_a_reset_begins_another_episode_of_those_environments_only() -> None:
-    source = NoiseSource(1, 'imu', 4, ReadoutErrors(config()))
+    source = NoiseSource(1, 'imu', 4, readout_errors=ReadoutErrors(config()))
     before = source.constant('turn_on', slice(None), 3).copy()
     source.reset(np.array([1, 3]))
     after = source.constant('turn_on', slice(None), 3)
