@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rig_common.arrays import Floats, Ints
+from sensor_rig.bags.inspect import CLOUD_TYPE
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, Span, lasting
 from sensor_rig.findings.record import TopicRecord
@@ -17,11 +18,12 @@ from sensor_rig.findings.together import overlaps
 FEW = 20
 """Messages below which nothing is said about rates."""
 COMPUTED = ('geometry_msgs/', 'nav_msgs/', 'visualization_msgs/', 'tf2_msgs/')
-"""Packages of results, which may leave out frames on purpose."""
+"""Packages of results, which may leave out frames on purpose; as clouds without point times do."""
 LOSS, MUCH = 0.001, 0.2
 """Share of lost frames that is worth a word, and that is wrong."""
-PAUSE = 20.0
-"""Periods from which on nothing is missing of results: there was nothing to publish."""
+SPORADIC, PAUSE = ('geometry_msgs/', 'visualization_msgs/', 'tf2_msgs/'), 20.0
+"""Packages of commands and of what is drawn: published where there is something to say. A gap of
+so many periods is a pause."""
 
 
 def loss_findings(
@@ -43,11 +45,13 @@ def loss_findings(
             f'periods in turn, {1.0 / line.period_s:.1f} Hz at most',
         )
         return
-    computed = record.type_name.startswith(COMPUTED)
-    if computed and line.is_uneven:
-        return  # published when there is something to say
+    timed = record.type_name != CLOUD_TYPE or any(cloud.field for cloud in record.clouds)
+    computed = record.type_name.startswith(COMPUTED) or not timed
+    sporadic = record.type_name.startswith(SPORADIC)
+    if sporadic and line.is_uneven:
+        return
     shortest_s = line.period_s + 1.5 * grid_s
-    longest_s = PAUSE * line.period_s if computed else math.inf
+    longest_s = PAUSE * line.period_s if sporadic else math.inf
     gaps = [
         gap
         for gap in line.gaps

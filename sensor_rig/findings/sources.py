@@ -187,8 +187,11 @@ def _by_comb(line: TimeLine) -> Flags | None:
     if not len(lags):
         return None
     counts, edges = np.histogram(lags, bins=400)
-    for place in np.argsort(counts)[::-1][: min(3, np.count_nonzero(counts))]:
-        period = float(np.median(lags[(lags >= edges[place]) & (lags <= edges[place + 1])]))
+    for place in np.argsort(counts)[::-1][:3]:
+        near = lags[(lags >= edges[place]) & (lags <= edges[place + 1])]
+        if not len(near):
+            break
+        period = float(np.median(near))
         for start in range(3):
             taken = _chain(head, period, start)
             if taken is None or not LEAST <= taken.mean() <= 1.0 - LEAST:

@@ -215,6 +215,7 @@ def on_the_way(r: Robot, strength: int) -> set[str]:
 
 
 FAULTS: dict[str, Fault] = {
+    'stamped as USB is polled': _plain(field.polled_by_usb, 'arrivals_in_batches'),
     # The sensor's clock.
     'TAI': _plain(field.tai, 'clock_tai'),
     'GPS time': _plain(field.gps_time, 'clock_gps'),
@@ -236,14 +237,13 @@ FAULTS: dict[str, Fault] = {
     'recorder stands still': hiccup,
     'host set ahead': host_ahead,
     'host set back': host_back,
+    'host slewed': _plain(field.host_slewed, 'clock_wander', 'clock_drift'),
     'joined from two': _plain(field.cut_together_and_closed_up, 'spliced'),
     'looped': _plain(field.looped_bag, 'looped'),
     'two sources': second_source,
     # What the driver writes.
     'stray stamps': strays,
     'frozen stamp': frozen,
-    'host slewed': _plain(field.host_slewed, 'clock_wander', 'clock_drift'),
-    'stamped as USB is polled': _plain(field.polled_by_usb, 'arrivals_in_batches'),
     'sec rounded': _plain(field.seconds_rounded, 'stamp_unit'),
     'sec and nanosec swapped': _plain(field.seconds_and_rest_swapped, 'stamp_unit'),
     'counter in microseconds': _plain(field.counter_in_microseconds, 'stamp_unit'),
