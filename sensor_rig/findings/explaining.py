@@ -7,7 +7,7 @@ topics of one source, a consequence on another topic, or a weaker explanation of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -108,23 +108,18 @@ BY_DAMAGE = frozenset(
 """What lost and altered bytes look like; in a damaged recording nobody can tell."""
 
 
+def _always(cause: Finding, other: Finding) -> bool:
+    return True
+
+
 class Rule(NamedTuple):
     """What a cause explains."""
 
-    causes: frozenset[str]
-    codes: frozenset[str]
+    causes: Set[str]
+    codes: Set[str]
     by: str = 'topic'
     """`topic`: on its topics; `time`: at its time; `all`: everywhere."""
-    fits: Callable[[Finding, Finding], bool] = lambda cause, other: True
-
-
-def _rule(
-    causes: Iterable[str],
-    codes: Iterable[str],
-    by: str = 'topic',
-    fits: Callable[[Finding, Finding], bool] = lambda cause, other: True,
-) -> Rule:
-    return Rule(frozenset(causes), frozenset(codes), by, fits)
+    fits: Callable[[Finding, Finding], bool] = _always
 
 
 def _is_as_far_ahead(cause: Finding, other: Finding) -> bool:
@@ -136,39 +131,39 @@ def _is_as_far_ahead(cause: Finding, other: Finding) -> bool:
 
 
 CLAIMS = (
-    _rule({'damaged'}, BY_DAMAGE, 'all'),
-    _rule(
+    Rule({'damaged'}, BY_DAMAGE, 'all'),
+    Rule(
         {'host_step'},
         {'recorder_hiccup', 'out_of_order', 'time_back', 'clock_step', 'latency_step'},
         'time',
     ),
-    _rule({'host_step'}, {'clock_wander', 'clock_drift', 'clock_other'}),
-    _rule({'looped', 'spliced'}, {'time_back', 'clock_step', 'wrap_around', 'restart'}),
-    _rule({'sim_time_mixed', 'simulated_time'}, DOMAINS | {'time_rate'}),
-    _rule({'sim_time_mixed', 'simulated_time'}, {'clock_drift', 'clock_wander', 'latency_step'}),
-    _rule({'time_rate'}, {'clock_other', 'clock_drift', 'clock_wander'}),
-    _rule(
+    Rule({'host_step'}, {'clock_wander', 'clock_drift', 'clock_other'}),
+    Rule({'looped', 'spliced'}, {'time_back', 'clock_step', 'wrap_around', 'restart'}),
+    Rule({'sim_time_mixed', 'simulated_time'}, DOMAINS | {'time_rate'}),
+    Rule({'sim_time_mixed', 'simulated_time'}, {'clock_drift', 'clock_wander', 'latency_step'}),
+    Rule({'time_rate'}, {'clock_other', 'clock_drift', 'clock_wander'}),
+    Rule(
         {'time_rate', 'sim_time_mixed', 'simulated_time'},
         {'point_times_long', 'point_times_unit', 'rate_not_declared'},
     ),
-    _rule(CLOCK_CAUSES | {'zero_stamps', 'stamp_resolution'}, COMPARISONS),
-    _rule(
+    Rule(CLOCK_CAUSES | {'zero_stamps', 'stamp_resolution'}, COMPARISONS),
+    Rule(
         {'two_sources'},
         {'frame_changes', 'time_back', 'out_of_order', 'repeated_stamps', 'latency_step'},
     ),
-    _rule({'frame_changes'}, {'copied_topic'}),
-    _rule({'restart', 'wrap_around'}, {'clock_power_up'}),
-    _rule({'camera_info_differs'}, {'future_stamps'}),
-    _rule({'future_stamps'}, {'clock_offset', 'stamp_point'}, fits=_is_as_far_ahead),
-    _rule({'repeated_stamps'}, {'doubled_messages'}),
-    _rule({'looped', 'spliced'}, {'recorder_hiccup'}, 'time'),
-    _rule({'stamp_float', 'stamp_resolution'}, {'repeated_stamps', 'frozen_stamps'}),
-    _rule({'stamp_float', 'stamp_resolution'}, {'host_stamps', 'clock_wander', 'throttled'}),
-    _rule({'arrivals_in_batches'}, {'repeated_stamps', 'host_stamps', 'latency_step'}),
-    _rule({'recorder_hiccup'}, {'latency_step', 'clock_step'}, 'time'),
-    _rule({'frozen_stamps'}, {'clock_step', 'latency_step', 'clock_wander'}),
-    _rule({'throttled'}, {'rate_not_declared'}),
-    _rule({'point_times_long'}, {'stamp_point'}),
+    Rule({'frame_changes'}, {'copied_topic'}),
+    Rule({'restart', 'wrap_around'}, {'clock_power_up'}),
+    Rule({'camera_info_differs'}, {'future_stamps'}),
+    Rule({'future_stamps'}, {'clock_offset', 'stamp_point'}, fits=_is_as_far_ahead),
+    Rule({'repeated_stamps'}, {'doubled_messages'}),
+    Rule({'looped', 'spliced'}, {'recorder_hiccup'}, 'time'),
+    Rule({'stamp_float', 'stamp_resolution'}, {'repeated_stamps', 'frozen_stamps'}),
+    Rule({'stamp_float', 'stamp_resolution'}, {'host_stamps', 'clock_wander', 'throttled'}),
+    Rule({'arrivals_in_batches'}, {'repeated_stamps', 'host_stamps', 'latency_step'}),
+    Rule({'recorder_hiccup'}, {'latency_step', 'clock_step'}, 'time'),
+    Rule({'frozen_stamps'}, {'clock_step', 'latency_step', 'clock_wander'}),
+    Rule({'throttled'}, {'rate_not_declared'}),
+    Rule({'point_times_long'}, {'stamp_point'}),
 )
 
 
@@ -191,25 +186,24 @@ def _claimed(cause: Finding, others: Sequence[Finding]) -> list[Finding]:
 
 
 def _explains(cause: Finding, other: Finding) -> bool:
-    for claim in CLAIMS:
-        if cause.code not in claim.causes or other.code not in claim.codes:
-            continue
-        if not claim.fits(cause, other):
-            continue
-        if claim.by == 'all':
-            return True
-        if claim.by == 'topic' and set(cause.topics) & {*other.topics, *other.related}:
-            return True
-        if (
-            claim.by == 'time'
-            and other.spans
-            and all(
-                any(overlap(mine, (theirs[0] - 1, theirs[1] + 1)) for mine in cause.spans)
-                for theirs in other.spans
-            )
-        ):
-            return True
-    return False
+    return any(
+        cause.code in claim.causes
+        and other.code in claim.codes
+        and claim.fits(cause, other)
+        and (
+            claim.by == 'all'
+            or (claim.by == 'topic' and set(cause.topics) & {*other.topics, *other.related})
+            or (claim.by == 'time' and _at_its_time(cause, other))
+        )
+        for claim in CLAIMS
+    )
+
+
+def _at_its_time(cause: Finding, other: Finding) -> bool:
+    return bool(other.spans) and all(
+        any(overlap(mine, (begin - 1, end + 1)) for mine in cause.spans)
+        for begin, end in other.spans
+    )
 
 
 def _with_companions(findings: Sequence[Finding], facts: Sequence[TopicFacts]) -> list[Finding]:

@@ -161,7 +161,7 @@ def steps_with_sides(line: TimeLine) -> list[LevelChange]:
     """Return the lasting changes that take many messages to see, with the side they are on."""
     found = []
     for at_s, size_s in steps_of(line):
-        at_ns = line.blocks[0].arrival_ns + round(at_s * 1e9)
+        at_ns = line.arrivals_ns[0] + round(at_s * 1e9)
         near = int(np.searchsorted(line.arrivals_ns, at_ns))
         found.append(_with_side(line, near, size_s))
     return found

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,20 +20,15 @@ from sensor_rig.findings.recording import Inspection
 from sensor_rig.findings.turning import AgreementCurve
 
 MOST_POINTS = 1500
-SPACING = (
-    'dropped_frames',
-    'throttled',
-    'repeated_stamps',
-    'frozen_stamps',
-    'doubled_messages',
-    'arrivals_in_batches',
-    'recorder_hiccup',
-    'rate_not_declared',
-    'qos_loss',
-)
-"""Findings that the spacing of stamps and arrivals shows; the others show in the delay."""
-GRID = ('host_stamps', 'out_of_order')
-"""Findings that show in how far stamps are from an even grid."""
+
+
+class Shown(NamedTuple):
+    """One plot over the time of a recording."""
+
+    ylabel: str
+    caption: str
+    series: Callable[[TopicRecord], tuple[Floats, Floats, Floats]]
+    """Times in s, then what is drawn in blue and in red, ms."""
 
 
 def findings_page(source: str, found: Inspection) -> str:
@@ -120,14 +117,7 @@ def _finding(finding: Finding, found: Inspection) -> str:
     elif finding.code == 'imu_delay':
         parts.append(imu_plot(finding.topics[0], found.imus[finding.topics[0]]))
     elif record is not None:
-        plot = (
-            spacing_plot
-            if finding.code in SPACING
-            else grid_plot
-            if finding.code in GRID
-            else delay_plot
-        )
-        parts.append(plot(record))
+        parts.append(times_plot(record, PLOTS.get(finding.code, DELAY)))
     return page.section(
         f'{", ".join(finding.topics[:4])}: {finding.code.replace("_", " ")}', *parts
     )
@@ -142,78 +132,93 @@ def _shown(finding: Finding, found: Inspection) -> TopicRecord | None:
     )
 
 
-def delay_plot(record: TopicRecord) -> str:
-    """Return arrival minus stamp over the recording."""
-    start_ns = record.line.blocks[0].arrival_ns
-    times = [(block.arrival_ns - start_ns) / 1e9 for block in record.line.blocks]
-    least = [block.least_s * 1e3 for block in record.line.blocks]
-    middle = [block.middle_s * 1e3 for block in record.line.blocks]
-    plot = Plot(
-        (0.0, max(times[-1], 1e-3)),
-        (min(least), max(middle)),
-        xlabel='time (s)',
-        ylabel='arrival - stamp (ms)',
-    )
-    plot.line(times, middle, 0)
-    plot.line(times, least, 1)
-    return page.figure(
-        plot.svg(f'arrival minus stamp of {record.name}'),
-        f'{record.name}: arrival minus stamp, median and least of each block. A '
-        f'line that slopes is drift, a step is a step of the clock.',
-    )
-
-
-def spacing_plot(record: TopicRecord) -> str:
-    """Return the spacing of stamps and of arrivals, message by message."""
-    stamps = np.array(record.stamps_ns[:MOST_POINTS], np.int64)
-    arrivals = np.array(record.arrivals_ns[:MOST_POINTS], np.int64)
-    steps = between(stamps[:-1], stamps[1:]) * 1e3
-    waits = between(arrivals[:-1], arrivals[1:]) * 1e3
-    times = (between(np.full(len(arrivals) - 1, arrivals[0]), arrivals[1:])).tolist()
-    both = np.concatenate([steps, waits])
-    plot = Plot(
-        (0.0, max(times[-1], 1e-3)),
-        (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
-        xlabel='time (s)',
-        ylabel='spacing (ms)',
-    )
-    plot.line(times, waits.tolist(), 1)
-    plot.line(times, steps.tolist(), 0)
-    return page.figure(
-        plot.svg(f'spacings of {record.name}'),
-        f'{record.name}: time between two stamps (blue) and between two arrivals '
-        f'(red), of the first {len(times)} messages.',
-    )
-
-
-def grid_plot(record: TopicRecord) -> str:
-    """Return how far stamps and arrivals are from an even grid, message by message."""
-    stamps = np.array(record.stamps_ns[:MOST_POINTS], np.int64)
-    arrivals = np.array(record.arrivals_ns[:MOST_POINTS], np.int64)
-    times = between(np.full(len(arrivals), arrivals[0]), arrivals)
-    rests = [_off_grid(each) * 1e3 for each in (stamps, arrivals)]
-    both = np.concatenate(rests)
+def times_plot(record: TopicRecord, shown: Shown) -> str:
+    """Return the times of a topic over the recording."""
+    times, blue, red = shown.series(record)
+    out = 0.0 if shown is DELAY else 0.2
+    low, high = np.percentile(np.concatenate([blue, red]), (out, 100.0 - out))
     plot = Plot(
         (0.0, max(float(times[-1]), 1e-3)),
-        (float(np.percentile(both, 0.2)), float(np.percentile(both, 99.8))),
+        (float(low), float(high)),
         xlabel='time (s)',
-        ylabel='off an even grid (ms)',
+        ylabel=shown.ylabel,
     )
-    plot.line(times.tolist(), rests[1].tolist(), 1)
-    plot.line(times.tolist(), rests[0].tolist(), 0)
-    return page.figure(
-        plot.svg(f'stamps of {record.name} against an even grid'),
-        f'{record.name}: how far stamps (blue) and arrivals (red) are from an '
-        f'even grid, of the first {len(times)} messages. Stamps of a device are '
-        f'steadier than the arrivals; those of a host are as restless.',
+    plot.line(times.tolist(), red.tolist(), 1)
+    plot.line(times.tolist(), blue.tolist(), 0)
+    caption = f'{record.name}: {shown.caption}'
+    return page.figure(plot.svg(caption.partition(',')[0]), caption)
+
+
+def _delays(record: TopicRecord) -> tuple[Floats, Floats, Floats]:
+    blocks = record.line.blocks
+    return blocks.since_s, blocks.middle_s * 1e3, blocks.least_s * 1e3
+
+
+def _first(record: TopicRecord) -> tuple[Floats, Ints, Ints]:
+    """Return the times since the start (s), the stamps and the arrivals of the first messages."""
+    stamps, arrivals = (
+        np.array(each[:MOST_POINTS], np.int64) for each in (record.stamps_ns, record.arrivals_ns)
+    )
+    return between(np.full(len(arrivals), arrivals[0]), arrivals), stamps, arrivals
+
+
+def _spacings(record: TopicRecord) -> tuple[Floats, Floats, Floats]:
+    times, stamps, arrivals = _first(record)
+    return (
+        times[1:],
+        between(stamps[:-1], stamps[1:]) * 1e3,
+        between(arrivals[:-1], arrivals[1:]) * 1e3,
     )
 
 
-def _off_grid(times_ns: Ints) -> Floats:
-    """Return times without the straight line through their numbers, s."""
-    seconds = between(np.full(len(times_ns), times_ns[0]), times_ns)
-    numbers = np.arange(len(seconds))
-    return np.asarray(seconds - np.polyval(np.polyfit(numbers, seconds, 1), numbers))
+def _off_grid(record: TopicRecord) -> tuple[Floats, Floats, Floats]:
+    times, *both = _first(record)
+    numbers = np.arange(len(times))
+    blue, red = (
+        seconds - np.polyval(np.polyfit(numbers, seconds, 1), numbers)
+        for seconds in (between(np.full(len(each), each[0]), each) for each in both)
+    )
+    return times, blue * 1e3, red * 1e3
+
+
+DELAY = Shown(
+    'arrival - stamp (ms)',
+    'arrival minus stamp, median (blue) and least (red) of each block. A line that slopes is '
+    'drift, a step is a step of the clock.',
+    _delays,
+)
+SPACING = Shown(
+    'spacing (ms)',
+    f'time between two stamps (blue) and between two arrivals (red), of the first {MOST_POINTS} '
+    'messages at most.',
+    _spacings,
+)
+GRID = Shown(
+    'off an even grid (ms)',
+    'how far stamps (blue) and arrivals (red) are from an even grid, of the first '
+    f'{MOST_POINTS} messages at most. Stamps of a device are steadier than the arrivals; those of '
+    'a host are as restless.',
+    _off_grid,
+)
+PLOTS = {
+    **dict.fromkeys(
+        (
+            'dropped_frames',
+            'throttled',
+            'repeated_stamps',
+            'frozen_stamps',
+            'doubled_messages',
+            'arrivals_in_batches',
+            'recorder_hiccup',
+            'rate_not_declared',
+            'qos_loss',
+            'two_sources',
+        ),
+        SPACING,
+    ),
+    **dict.fromkeys(('host_stamps', 'out_of_order'), GRID),
+}
+"""What shows a finding, where it is not the delay."""
 
 
 def agreement_plot(topic: str, curve: AgreementCurve, offset_ms: float) -> str:

@@ -24,33 +24,11 @@ RARE = 1000
 
 def pair_findings(records: Sequence[TopicRecord]) -> Iterator[Finding]:
     """Yield pairs that should have the same stamps and do not."""
-    for one, other in combinations(records, 2):
-        first, second = (one, other) if other.type_name == INFO_TYPE else (other, one)
-        if _is_camera_pair(first, second):
-            yield from _compare(
-                first,
-                second,
-                'camera_info_differs',
-                'the image and its camera_info',
-            )
-        elif (
-            _are_twins(one.name, other.name)
-            and one.type_name == other.type_name
-            and one.type_name in IMAGE_TYPES
-        ):
-            yield from _compare(
-                one,
-                other,
-                'stereo_differs',
-                'the two images of a stereo pair',
-            )
-        elif one.type_name == other.type_name == IMU_TYPE and _is_split_imu(one.name, other.name):
-            yield from _compare(
-                one,
-                other,
-                'imu_split',
-                'accelerometer and gyro',
-            )
+    for pair in combinations(records, 2):
+        one, other = sorted(pair, key=lambda each: each.type_name == INFO_TYPE)
+        for code, who, belong in PAIRS:
+            if belong(one, other):
+                yield from _compare(one, other, code, who)
 
 
 def _is_camera_pair(image: TopicRecord, info: TopicRecord) -> bool:
@@ -62,18 +40,27 @@ def _is_camera_pair(image: TopicRecord, info: TopicRecord) -> bool:
     )
 
 
-def _are_twins(one: str, other: str) -> bool:
+def _are_twins(one: TopicRecord, other: TopicRecord) -> bool:
     return (
-        any(one.replace(a, b) == other or one.replace(b, a) == other for a, b in TWINS)
-        and one != other
+        one.type_name == other.type_name
+        and one.type_name in IMAGE_TYPES
+        and one.name != other.name
+        and any(other.name in (one.name.replace(a, b), one.name.replace(b, a)) for a, b in TWINS)
     )
 
 
-def _is_split_imu(one: str, other: str) -> bool:
-    kinds = [
-        next((kind for kind in ('accel', 'gyro') if kind in name), '') for name in (one, other)
-    ]
-    return sorted(kinds) == ['accel', 'gyro']
+def _is_split_imu(one: TopicRecord, other: TopicRecord) -> bool:
+    kinds = sorted(
+        kind for kind in ('accel', 'gyro') for each in (one, other) if kind in each.name
+    )
+    return one.type_name == other.type_name == IMU_TYPE and kinds == ['accel', 'gyro']
+
+
+PAIRS = (
+    ('camera_info_differs', 'the image and its camera_info', _is_camera_pair),
+    ('stereo_differs', 'the two images of a stereo pair', _are_twins),
+    ('imu_split', 'accelerometer and gyro', _is_split_imu),
+)
 
 
 def _compare(one: TopicRecord, other: TopicRecord, code: str, who: str) -> Iterator[Finding]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
+import numpy as np
+
 from sensor_rig.bags.inspect import CLOUD_TYPE, TopicFacts
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding
@@ -144,7 +146,7 @@ def sweep_findings(record: TopicRecord, facts: TopicFacts) -> Iterator[Finding]:
     """Yield a finding where a sweep arrives before it can have ended, counted from its stamp."""
     if facts.source != 'device' or not facts.sweep_s or abs(facts.delay_s) > 1.0:
         return
-    least_s = statistics.quantiles([block.least_s for block in record.line.blocks], n=20)[0]
+    least_s = float(np.percentile(record.line.blocks.least_s, 5))
     missing_s = facts.sweep_s - least_s
     if least_s > -SLACK_S and missing_s > max(SLACK_S, SLACK * facts.sweep_s):
         yield found(

@@ -44,12 +44,13 @@ class Event(NamedTuple):
         return self.arrival_ns - int(abs(self.amount_s) * 1e9), self.arrival_ns
 
 
-class DelayBlock(NamedTuple):
-    """Arrival minus stamp over the messages of some time, s."""
+class Blocks(NamedTuple):
+    """Arrival minus stamp over the messages of each block of time, s."""
 
-    arrival_ns: int
-    least_s: float
-    middle_s: float
+    since_s: Floats
+    """From the first arrival of all to the first of each block."""
+    least_s: Floats
+    middle_s: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,19 +192,16 @@ class TimeLine:
         return max(BLOCK_S, BLOCK_PERIODS * self.period_s, self.span_s / (MOST_BLOCKS - 1))
 
     @cached_property
-    def blocks(self) -> list[DelayBlock]:
+    def blocks(self) -> Blocks:
         """Least and middle delay over blocks of equal time."""
         if not self.count:
-            return []
+            return Blocks(*[self.delays_s] * 3)
         numbers = np.maximum.accumulate((self.since_s / self.block_s).astype(np.int64))
         rising = self.delays_s[np.lexsort((self.delays_s, numbers))]  # inside each block
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         ends = np.append(starts[1:], len(numbers))
         middles = (rising[(starts + ends - 1) // 2] + rising[(starts + ends) // 2]) / 2.0
-        return [
-            DelayBlock(int(self.arrivals_ns[first]), float(rising[first]), float(middle_s))
-            for first, middle_s in zip(starts.tolist(), middles.tolist(), strict=True)
-        ]
+        return Blocks(self.since_s[starts], rising[starts], middles)
 
 
 def _stays_behind(excess_s: Floats, period_s: float) -> bool:

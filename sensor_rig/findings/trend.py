@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
-from numpy.typing import NDArray
 
 from rig_common.arrays import Floats
-from sensor_rig.findings.timeline import DelayBlock, TimeLine, robust_sigma
+from sensor_rig.findings.timeline import Blocks, TimeLine, robust_sigma
 
 FEWEST_GROUPS, MOST_GROUPS, GROUP_MESSAGES = 10, 40, 16
 """Parts of a recording whose least delays are compared: the least of many is near the floor."""
@@ -50,13 +49,14 @@ class Trend(NamedTuple):
 def trend_of(line: TimeLine) -> Trend:
     """Return the trend of a topic's delays; nothing of one with few messages."""
     blocks = line.blocks
-    if line.count < FEWEST_MESSAGES or len(blocks) < 2 * FEWEST_GROUPS:
+    size = len(blocks.since_s)
+    if line.count < FEWEST_MESSAGES or size < 2 * FEWEST_GROUPS:
         return Trend()
-    count = min(max(line.count // GROUP_MESSAGES, FEWEST_GROUPS), MOST_GROUPS, len(blocks) // 2)
-    groups = np.array_split(np.arange(len(blocks)), count)
-    times = np.array([(blocks[g[0]].arrival_ns - blocks[0].arrival_ns) / 1e9 for g in groups])
-    levels = np.array([min(blocks[i].least_s for i in g) for g in groups])
-    middles = np.array([np.median([blocks[i].middle_s for i in g]) for g in groups])
+    count = min(max(line.count // GROUP_MESSAGES, FEWEST_GROUPS), MOST_GROUPS, size // 2)
+    groups = np.array_split(blocks.least_s, count)
+    times = np.array([part[0] for part in np.array_split(blocks.since_s, count)])
+    levels = np.array([part.min() for part in groups])
+    middles = np.array([np.median(part) for part in np.array_split(blocks.middle_s, count)])
     span_s = float(times[-1] - times[0])
     if span_s <= 0.0:
         return Trend()
@@ -67,7 +67,7 @@ def trend_of(line: TimeLine) -> Trend:
     rest = levels - slope * times
     sigma = 1.4826 * float(np.median(np.abs(rest - np.median(rest))))
     slow, noise = min(_slow_part(rest), _slow_part(middles - slope * times))
-    noise = min(noise, SLOW_NOISE * _noise_inside(blocks, groups))
+    noise = min(noise, SLOW_NOISE * _noise_inside(groups))
     bent = _smooth(rest - np.median(rest))
     return Trend(
         slope * 1e6,
@@ -97,16 +97,13 @@ def _noise(levels: Floats) -> float:
     return 1.4826 * float(np.median(np.abs(np.diff(levels, 2)))) / math.sqrt(6.0)
 
 
-def _noise_inside(blocks: list[DelayBlock], groups: list[NDArray[np.intp]]) -> float:
+def _noise_inside(groups: list[Floats]) -> float:
     """Return the sigma of least delays, by the two halves of each group's blocks in turn.
 
     Few groups of a clock that swings to and fro bend so much that this looks like noise between
     groups; inside of them it does not.
     """
-    apart = [
-        min(blocks[i].least_s for i in group[::2]) - min(blocks[i].least_s for i in group[1::2])
-        for group in groups
-    ]
+    apart = [group[::2].min() - group[1::2].min() for group in groups]
     return 1.4826 * float(np.median(np.abs(apart))) / math.sqrt(2.0)
 
 
@@ -119,22 +116,22 @@ def steps_of(line: TimeLine) -> list[tuple[float, float]]:
     if not line.block_s:
         return []
     width = max(STAYS_BLOCKS, round(STAYS_S / line.block_s))
-    if len(line.blocks) < 2 * width + 2:
+    blocks = line.blocks
+    if len(blocks.since_s) < 2 * width + 2:
         return []
-    sizes, spreads = _changes(line.blocks, width)
-    restless = float(np.median([block.middle_s - block.least_s for block in line.blocks]))
-    noise = _noise(np.array([block.middle_s for block in line.blocks]))
+    sizes, spreads = _changes(blocks, width)
+    restless = float(np.median(blocks.middle_s - blocks.least_s))
+    noise = _noise(blocks.middle_s)
     limit = np.maximum(max(STEP_S, 2.0 * restless, 8.0 * noise / width**0.5), 2.5 * spreads)
     limit = np.maximum(limit, 1.5 * _beside(np.abs(sizes), round(1.5 * width)))
     half = width // 2
-    near = _changes(line.blocks, half)[0][width - half : half - width or None]
+    near = _changes(blocks, half)[0][width - half : half - width or None]
     sudden = near * np.sign(sizes) > SUDDEN * np.abs(sizes)
     clear = np.where(sudden & (np.abs(sizes) > limit), np.abs(sizes) - spreads, 0.0)
     found: list[tuple[float, float]] = []
     while clear.any():
         best = int(np.argmax(clear))
-        block = line.blocks[best + width + 1]
-        found.append(((block.arrival_ns - line.blocks[0].arrival_ns) / 1e9, -float(sizes[best])))
+        found.append((float(blocks.since_s[best + width + 1]), -float(sizes[best])))
         clear[max(best - width, 0) : best + width + 1] = 0.0
     return sorted(found)
 
@@ -145,16 +142,13 @@ def _beside(sizes: Floats, far: int) -> Floats:
     return np.maximum(padded[: -2 * far], padded[2 * far :])
 
 
-def _changes(blocks: list[DelayBlock], width: int) -> tuple[Floats, Floats]:
+def _changes(blocks: Blocks, width: int) -> tuple[Floats, Floats]:
     """Return (change, spread) from `width` blocks before every block to those after it.
 
     The block itself may hold messages of both sides.
     """
     sizes, spreads = [], []
-    for levels in (
-        np.array([block.least_s for block in blocks]),
-        np.array([block.middle_s for block in blocks]),
-    ):
+    for levels in (blocks.least_s, blocks.middle_s):
         windows = sliding_window_view(levels, width)
         before, after = windows[: -width - 1], windows[width + 1 :]
         sizes.append(np.median(after, axis=1) - np.median(before, axis=1))
