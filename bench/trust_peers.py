@@ -182,8 +182,8 @@ def searched(turns: list[Rotation], assumed_ns: int, gyro: GyroTrack) -> float |
     rows = TurnRows(turns, assumed_ns)
     rows.look_at(gyro, _GRID_S + STRAY_S)
     prior = MotionPrior(np.zeros(8), np.diag([1e3, *[0.02**2] * 3, *[1e-8] * 4]))
-    point = rows.settle(rows.search(_GRID_S, 1e3, prior, _true_mounting()).point, prior)
-    return None if point is None else point.delta_s
+    settled = rows.settle(rows.search(_GRID_S, 1e3, prior, _true_mounting()).point, prior)
+    return None if settled is None else settled[0].delta_s
 
 
 def _true_mounting() -> Mounting:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.channel import GateResult
 from sync_engine.clocks.clock_filter import MotionFix, MotionPrior
@@ -216,7 +217,7 @@ class RotationFit:
         if found is None:
             self.refused += 1
             return 0
-        point, mounting = found
+        point, covariance, mounting = found
         if mounting is not self.mounting:
             self.mounting = mounting
             self._begin(clock, mounting)
@@ -228,7 +229,7 @@ class RotationFit:
             part = TurnRows(piece, assumed_ns)
             part.look_at(gyro, STRAY_S + abs(point.delta_s))
             taken += self._tell(
-                part.squeeze(point, _loose(prior)), assumed_ns, clock, imu, piece, is_found=True
+                part.squeeze(point, _loose(prior), covariance), assumed_ns, clock, imu, piece, True
             )
         self._let_go(ready[-1].stamp_to_ns)
         self._learn(clock)
@@ -246,8 +247,8 @@ class RotationFit:
         prior: MotionPrior,
         gyro: GyroTrack,
         assumed_ns: int,
-    ) -> tuple[Point, Mounting] | None:
-        """Return where all unknowns are, and the mounting that they are counted from."""
+    ) -> tuple[Point, Floats, Mounting] | None:
+        """Return where all unknowns are, how surely, and the mounting they are counted from."""
         sigma_s = max(float(prior.covariance[0, 0]) ** 0.5, 1e-3)
         mountings = [self.mounting]
         if self.mounting.declared is not None and not rows.norms:
@@ -262,10 +263,11 @@ class RotationFit:
             covered = self._covered(gyro, there_ns, 0.0)
             part = TurnRows(covered, assumed_ns) if covered else rows
             part.look_at(gyro, abs(valley.point.delta_s) + 2.0 * STRAY_S)
-            point = part.settle(valley.point, _loose(own))
-            if point is None:
+            settled = part.settle(valley.point, _loose(own))
+            if settled is None:
                 continue
-            found = part.squeeze(point, _loose(own))
+            point, covariance = settled
+            found = part.squeeze(point, _loose(own), covariance)
             self.last_sigma_s, self.explained = found.sigma_s, found.explained
             if found.mismatched or self._is_odd(point.scale):
                 is_mismatched = True
@@ -273,7 +275,7 @@ class RotationFit:
             if valley.ambiguous or found.sigma_s > GRID_STEP_S:
                 break
             mounting.declared = self.mounting.declared
-            return point, mounting
+            return point, covariance, mounting
         self.mismatched += is_mismatched
         return None
 
@@ -302,12 +304,12 @@ class RotationFit:
                 prior = self._prior(clock, imu, ready[len(ready) // 2])[1]
             else:
                 start = replace(start, turn=turn, reference=self._reference)
-        point = rows.settle(start, prior)
+        settled = rows.settle(start, prior)
         self._let_go(ready[-1].stamp_to_ns)
-        if point is None:
+        if settled is None:
             self._lose()
             return 0
-        found = rows.squeeze(point, _loose(prior))
+        found = rows.squeeze(settled[0], _loose(prior), settled[1])
         self.last_sigma_s, self.explained = found.sigma_s, found.explained
         if found.mismatched:
             self.refused += 1

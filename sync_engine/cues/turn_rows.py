@@ -238,8 +238,9 @@ class TurnRows:
 
     # -- refinement ---------------------------------------------------------------------------
 
-    def settle(self, start: Point, prior: MotionPrior) -> Point | None:
-        """Return the bottom of the valley that `start` is in, None where it strays from it.
+    def settle(self, start: Point, prior: MotionPrior) -> tuple[Point, Floats] | None:
+        """Return the bottom of the valley that `start` is in with the covariance [8, 8] of the
+        unknowns there; None where it strays from it.
 
         `prior` is of the unknowns; Huber weights on outliers.
         """
@@ -254,13 +255,14 @@ class TurnRows:
             point = point.moved(move)
             if abs(point.delta_s - start.delta_s) > STRAY_S:
                 return None
-            variance = float(np.linalg.inv(normal)[0, 0])
-            if move[0] ** 2 < _SETTLED**2 * variance and np.abs(move[4:7]).max() < 1e-3:
+            covariance: Floats = np.linalg.inv(normal)
+            is_short = move[0] ** 2 < _SETTLED**2 * float(covariance[0, 0])
+            if is_short and np.abs(move[4:7]).max() < 1e-3:
                 break
-        return point
+        return point, covariance
 
-    def squeeze(self, point: Point, prior: MotionPrior) -> Squeezed:
-        """Return what the rows say around a point."""
+    def squeeze(self, point: Point, prior: MotionPrior, settled: Floats) -> Squeezed:
+        """Return what the rows say around a point, which was `settled` with that covariance."""
         residual, jacobian = self._linear_at(point)
         weight = self._weights(residual)
         root_weight = np.sqrt(weight)
@@ -272,7 +274,7 @@ class TurnRows:
         alone = normal - np.linalg.inv(prior.covariance)
         others = np.linalg.inv(normal[1:, 1:])
         sharpness = float(alone[0, 0] - alone[0, 1:] @ others @ alone[1:, 0])
-        shown, claimed = self._pulls(residual, jacobian, weight, inverse)
+        shown, claimed = self._pulls(residual, jacobian, weight, inverse[0], settled)
         spread = 1.4826 * _median(np.abs(residual) / self.sigmas)
         signal = self.values - self.values.mean() if self.norms else self.values
         left = float(np.sum(weight * residual**2)) / max(float(np.sum(weight * signal**2)), 1e-12)
@@ -301,7 +303,7 @@ class TurnRows:
         return (1.0 / (1.0 - noise) ** 2 - 1.0) / sharpness
 
     def _pulls(
-        self, residual: Floats, jacobian: Floats, weight: Floats, inverse: Floats
+        self, residual: Floats, jacobian: Floats, weight: Floats, gain: Floats, settled: Floats
     ) -> tuple[float, float]:
         """Return the variance of delta that the residuals show, and the one that is claimed.
 
@@ -310,12 +312,12 @@ class TurnRows:
         correlated. What rows this few would show of a cue whose claim is right is known, too:
         fitted rows leave less.
         """
-        influence = inverse[0] @ (jacobian * weight[:, None]).T
+        influence = gain @ (jacobian * weight[:, None]).T
         lags = max(1, min(_LAGS, len(self.spans[0]) // 10))
         apart = np.abs(self._of[:, None] - self._of)
         kernel = np.maximum(1.0 - apart / (lags + 1), 0.0) * np.outer(influence, influence)
-        expected = np.diag(self.sigmas**2) - jacobian @ inverse @ jacobian.T
-        scale = max(float(inverse[0, 0]), 1e-18)
+        expected = np.diag(self.sigmas**2) - jacobian @ settled @ jacobian.T
+        scale = max(float(gain[0]), 1e-18)
         return (
             max(float(residual @ kernel @ residual), 0.0) / scale,
             max(float(np.sum(kernel * expected)), 0.0) / scale,

@@ -232,3 +232,12 @@ def test_the_variance_of_a_cue_is_learnt_in_both_directions(claimed: float) -> N
     other = run_engine(wrong, make_config(wrong))
     ratio = other.sigmas['camera'][-1] / plain.sigmas['camera'][-1]
     assert 0.6 < ratio < 1.9
+
+
+def test_residuals_show_the_claimed_noise_where_the_claim_is_right() -> None:
+    gyro, shown = track(), []
+    for seed in range(8):
+        fit = RotationFit(MotionConfig())
+        LonePair(0.1, 0.05).follow(fit, gyro, rotations('vector', 1e-3, seed))
+        shown.append(fit.honesty)
+    assert np.mean(shown) == pytest.approx(1.0, abs=0.14)
