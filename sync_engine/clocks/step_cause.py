@@ -80,11 +80,12 @@ class CauseFinder:
         self, cause: Cause, spacing: int, step: float, by: float
     ) -> tuple[Cause, float | None]:
         """Hold it against the grid: by how much the stamps left it, and whether that fits."""
-        size = step - by + spacing - self._spacings.nearest(spacing - by)
-        if abs(size) < 0.5 * abs(step):
+        size = spacing - self._spacings.nearest(spacing - by)
+        together = step - by + size
+        if abs(together) < 0.5 * abs(step):
             shows = abs(step) > 2.0 * self._spacings.tolerance_ns
             return Cause.LATENCY if shows else Cause.UNCLEAR, None
-        if abs(size - step) > AGREE * self._usual.threshold_ns:
+        if abs(together - step) > AGREE * self._usual.threshold_ns:
             moved = cause is Cause.CLOCK or not self._spacings.on_grid(spacing)
             return (Cause.UNCLEAR if moved else cause), None
         slack_ns = (_CLEARLY - 1.0) * self._spacings.tolerance_ns

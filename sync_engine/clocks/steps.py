@@ -83,9 +83,11 @@ class _Off:
 class _Run:
     """Messages whose arrival - stamp is off by about the same."""
 
-    def __init__(self, cause: Cause, size_ns: float | None, first: _Off) -> None:
+    def __init__(self, cause: Cause, size_ns: float | None, first: _Off, before_ns: float) -> None:
         self.cause, self.size_ns = cause, size_ns
         """What its first message shows; the step to the precision of the grid, if it shows one."""
+        self.before_ns = before_ns
+        """What messages were off by before, which were slow."""
         self.since_ns, self.step_ns = first.arrival_ns, first.step_ns
         """Its first arrival, and its mean."""
         self.most_ns = first.step_ns
@@ -260,7 +262,7 @@ class StepDetector:
         if run is None or not run.agrees(step, self._usual.threshold_ns):
             slower = run is not None and run.cause is Cause.LATENCY and run.count > 1
             before = run.step_ns if run is not None and slower and run.matters else 0.0
-            run = self._run = _Run(*self._causes.judge(spacing, step, before), message)
+            run = self._run = _Run(*self._causes.judge(spacing, step, before), message, before)
         else:
             if self.spacings.is_periodic and (not run.matters or run.count == 1):
                 # what came so far may have been chance; the grid shows it, rates that vary do not
@@ -306,12 +308,14 @@ class StepDetector:
         self.step_ns = round(run.step_ns if size is None else size)
         known_ns = self._usual.spread_ns if size is None else self.spacings.scatter_ns
         self.step_spread_ns = max(spread_ns, known_ns)
-        if abs(self.step_ns - run.step_ns) > 0.25 * self.spacings.period_ns:
+        if abs(self.step_ns + run.before_ns - run.step_ns) > 0.25 * self.spacings.period_ns:
             # frames were lost or slow there: the grid shows it but for whole periods
             self.step_spread_ns = max(self.step_spread_ns, self.spacings.period_ns)
-        self._usual.shift(-run.step_ns, verdict is Verdict.STEP)
         if verdict is Verdict.STEP:
+            self._usual.shift(-run.step_ns, -self.step_ns)
             self.spacings.shift(self.step_ns)
+        else:
+            self._usual.shift(-run.step_ns, min(-run.step_ns, 0.0))
         self._run = self._held = None
         self._suspect_for = 0
         return verdict

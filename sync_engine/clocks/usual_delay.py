@@ -62,13 +62,11 @@ class UsualDelay:
         for _ in range(messages):
             self._spread_by(moved)
 
-    def shift(self, by_ns: float, is_clock: bool) -> None:
-        """The clock stepped, or something did that looks the same.
-
-        A latency that has risen may fall again, so only a clock raises how low it may be.
-        """
+    def shift(self, by_ns: float, floor_by_ns: float) -> None:
+        """The clock stepped, or something did that looks the same: move the usual value, and how
+        low it may be."""
         self.level_ns += by_ns
-        self._floor_ns += by_ns if is_clock else min(by_ns, 0.0)
+        self._floor_ns += floor_by_ns
 
     def is_new_low(self, delay_ns: float) -> bool:
         """Return whether arrival - stamp is below all that was seen, as latencies hardly fall."""

@@ -68,7 +68,7 @@ def test_before_any_spacing_is_known_only_stamps_far_back_are_a_step() -> None:
 
 
 def test_what_was_late_already_is_no_part_of_the_step() -> None:
-    """30 ms of latency were there; the clock then goes back by 20: 50 in all."""
+    """30 ms of latency were there; the clock then goes back by 20, not by 50."""
     steady = finder(STEADY)
     cause, size = steady.judge(13 * MS, -50 * MS, -30 * MS)
-    assert (cause, size) == (CLOCK, pytest.approx(-50 * MS))
+    assert (cause, size) == (CLOCK, pytest.approx(-20 * MS))

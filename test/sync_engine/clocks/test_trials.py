@@ -6,6 +6,8 @@ seconds; how long is in docs/offsets.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.bad_habits import LAWS, Habits, pairs
@@ -47,6 +49,14 @@ def test_messages_that_overtake_one_another_show_no_step() -> None:
 
 def test_no_mixture_of_faults_is_locked_on_a_wrong_offset() -> None:
     assert not faults(seen(mixed(40, seed=1)))
+
+
+@pytest.mark.parametrize('periods', [-3, -1, 1, 2, 2.3])
+def test_a_step_behind_messages_that_became_slow_is_measured_against_them(periods: float) -> None:
+    habits = Habits(rate_hz=20.0, jitter_ms=3.0)
+    events = ((20e3, 'latency', 20.0), (21.5e3, 'step', 50.0 * periods))
+    plain = Trial('slow, then a step', habits, 0, events, latency_sigma_ms=1.0, fix_sigma_ms=0.0)
+    assert not faults(seen([replace(plain, seed=seed) for seed in range(4)]))
 
 
 @pytest.mark.parametrize('law', LAWS)
