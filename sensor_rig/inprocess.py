@@ -21,7 +21,7 @@ from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig, load_attached, load_rig, rig_from_parameters
 from sim_sensors.attached import AttachedRig
 from sim_sensors.outbox import Message
-from sim_sensors.rig import Rig
+from sim_sensors.rig import Past, Rig
 from sync_engine.matching.bundle import Bundle
 from sync_engine.wire.session import Output, WireSync
 
@@ -176,7 +176,7 @@ class InProcessRig(Rig):
         envs: Sequence[int] | NDArray[np.intp] | None = None,
         *,
         seed: int | None = None,
-        commands: tuple[ArrayLike, ArrayLike] | None = None,
+        commands: tuple[ArrayLike, Past] | None = None,
     ) -> None:
         """Go back to the start (see `Rig.reset`); the sync engine starts again with the rig."""
         super().reset(envs, seed=seed, commands=commands)

@@ -36,6 +36,8 @@ from sim_sensors.world.world import make_world
 from sim_sensors.world.world_base import WorldBase
 
 log = logging.getLogger(__name__)
+Past = ArrayLike | Mapping[str, ArrayLike]
+"""Commands [n, m, actuators], or [n, m] by name of an actuator."""
 
 
 class Rig:
@@ -333,18 +335,25 @@ class Rig:
         self.world.command(values, envs)
 
     def read_ctrl(
-        self, *, at_ns: int | ArrayLike | None = None, interpolation: str | None = None
+        self,
+        actuator: str | None = None,
+        *,
+        at_ns: int | ArrayLike | None = None,
+        interpolation: str | None = None,
     ) -> Floats:
-        """Return the commands that have reached every actuator, [num_envs, actuators].
+        """Return the commands that have reached every actuator, [num_envs, actuators], or one.
 
         `at_ns` asks for an earlier time, one for all environments or one for each. They are in the
         order of their numbers in `world.actuators`.
         """
-        return self.world.actuation.received(self._inside(at_ns), interpolation)
+        actuation = self.world.actuation
+        found = actuation.received(self._inside(at_ns), interpolation)
+        return found if actuator is None else found[:, actuation.actuators.of(actuator)[0]]
 
-    def init_ctrl_history(self, times_ns: ArrayLike, values: ArrayLike, envs: Envs = None) -> None:
+    def init_ctrl_history(self, times_ns: ArrayLike, values: Past, envs: Envs = None) -> None:
         """Let `envs` have been commanded `values` [n, m, actuators] at past times [m].
 
+        By name of an actuator they are [n, m] each, and the others have held their start.
         Only before the first `step()`: later the step that begins now has been computed already.
         For some environments later on there is `reset(envs, commands=(times_ns, values))`.
         """
@@ -355,10 +364,9 @@ class Rig:
             )
         self.world.actuation.start_history(*self._commands((times_ns, values)), envs)
 
-    def _commands(self, given: tuple[ArrayLike, ArrayLike]) -> tuple[Ints, Floats]:
+    def _commands(self, given: tuple[ArrayLike, Past]) -> tuple[Ints, Any]:
         """Return times and values of a history of commands, the times as the world counts them."""
-        times_ns = np.asarray(given[0], np.int64)
-        return self.world.time_base.run_ns(times_ns), np.asarray(given[1], float)
+        return self.world.time_base.run_ns(np.asarray(given[0], np.int64)), given[1]
 
     def command_twist(
         self, forward_m_s: ArrayLike, turn_rad_s: ArrayLike, envs: EnvIndex = ALL
@@ -371,7 +379,7 @@ class Rig:
         envs: Sequence[int] | Ids | None = None,
         *,
         seed: int | None = None,
-        commands: tuple[ArrayLike, ArrayLike] | None = None,
+        commands: tuple[ArrayLike, Past] | None = None,
     ) -> None:
         """Go back to the start.
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from rig_common.arrays import Floats, Ids, Ints
 from rig_common.errors import RigError
@@ -215,22 +217,36 @@ class Actuation:
             return self.ctrl.copy()
         return self._line.read(time_ns, interpolation)[:, : self.actuators.count]
 
-    def start_history(self, times_ns: Ints, values: Floats, envs: EnvIndex | None) -> None:
-        """Let `envs` have been commanded `values` [n, m, nu] at past `times_ns` [m]."""
+    def start_history(
+        self, times_ns: Ints, values: Floats | Mapping[str, ArrayLike], envs: EnvIndex | None
+    ) -> None:
+        """Let `envs` have been commanded `values` [n, m, nu] at past `times_ns` [m].
+
+        By name of an actuator they are [n, m] each; the others held what they hold at the start.
+        """
         if self._line is None:
             raise RigError(
                 'a history of commands needs a latency (world.control_delay_s); here '
                 'every command arrives at once'
             )
         chosen = np.arange(self._num_envs)[slice(None) if envs is None else envs]
-        shape = (len(chosen), len(times_ns), self.actuators.count)
-        if values.shape != shape:
-            raise RigError(
-                f'the history of commands has the shape {list(values.shape)}; it must '
-                f'be {list(shape)}: environments, times, actuators'
-            )
-        rows = np.repeat(self.wanted[chosen][None], len(times_ns), axis=0)
-        rows[:, :, : self.actuators.count] = values.swapaxes(0, 1)
+        count = self.actuators.count
+        rows = np.repeat(self.wanted[chosen][:, None], len(times_ns), axis=1)
+        given: dict[str, tuple[ArrayLike, Any]] = (
+            {name: (each, self.actuators.of(name)[0]) for name, each in values.items()}
+            if isinstance(values, Mapping)
+            else {'': (values, slice(count))}
+        )
+        for name, (each, columns) in given.items():
+            wanted = rows[:, :, columns]
+            if np.shape(each) != wanted.shape:
+                raise RigError(
+                    f'the history of commands{name and " of "}{name} has the shape '
+                    f'{list(np.shape(each))}; it must be {list(wanted.shape)}: environments, times'
+                    f'{"" if name else ", actuators"}'
+                )
+            wanted[...] = each
+        rows = rows.swapaxes(0, 1)
         self._line.start_history(times_ns, rows, slice(None) if envs is None else chosen)
 
     # ---- latency ------------------------------------------------------------------------------

@@ -85,3 +85,16 @@ def test_a_history_after_the_first_step_is_refused(tmp_path: Path) -> None:
     rig.step()
     with pytest.raises(RigError, match=r'reset\(envs, commands='):
         rig.init_ctrl_history(*history(rig, 2, rig.time_ns))
+
+
+def test_one_actuator_is_read_and_given_a_past_by_its_name(tmp_path: Path) -> None:
+    by_name, by_array = make(tmp_path), make(tmp_path)
+    times_ns, values = history(by_name, 2, by_name.time_ns + MS)
+    name = next(iter(by_name.world.actuators))
+    by_array.init_ctrl_history(times_ns, values)
+    by_name.init_ctrl_history(times_ns, {name: np.asarray(values)[:, :, 0]})
+    for _ in range(7):
+        by_name.step(), by_array.step()
+        np.testing.assert_array_equal(by_name.read_ctrl(name), by_array.read_ctrl()[:, 0])
+    with pytest.raises(RigError, match=rf'of {name} has the shape \[3\]; it must be \[2, '):
+        make(tmp_path).init_ctrl_history(times_ns, {name: np.zeros(3)})
