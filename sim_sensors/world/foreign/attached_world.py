@@ -9,7 +9,7 @@ under the commands that hold now; MuJoCo is deterministic, so it arrives where t
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -28,18 +28,8 @@ log = logging.getLogger(__name__)
 
 ATTACHED = '(attached)'
 """`world.model` of a rig that is attached: the model is the one that it is attached to."""
-INPUTS = (
-    'ctrl',
-    'qfrc_applied',
-    'xfrc_applied',
-    'eq_active',
-    'mocap_pos',
-    'mocap_quat',
-    'userdata',
-)
-STATE = ('qpos', 'qvel', 'act', 'qacc_warmstart', 'history', 'plastic')
-STEPPED = int(mujoco.mjtState.mjSTATE_INTEGRATION)
-"""What a step changes."""
+STEPPED, INPUTS = int(mujoco.mjtState.mjSTATE_INTEGRATION), int(mujoco.mjtState.mjSTATE_USER)
+"""What a step changes or depends on, and what of that an environment sets."""
 ARRIVED = 1e-6
 """Difference of positions up to which a walk arrived where the environment did, m or rad."""
 
@@ -82,6 +72,15 @@ class AttachedWorld(World):
             )
             raise RigError(f'{what}: {problem}; name its own file as world.model')
         self._constants = Constants(self._theirs, twin, names)
+        # All that both have; delays of their sensors are not rebuilt.
+        bits = (1 << bit for bit in range(STEPPED.bit_length()))
+        self._shared = sum(
+            bit
+            for bit in bits
+            if bit & STEPPED
+            and mujoco.mj_stateSize(self._theirs, bit) == mujoco.mj_stateSize(twin, bit)
+        )
+        self._state = np.empty(mujoco.mj_stateSize(twin, STEPPED))
         return twin
 
     def _names_of_sensors(self) -> set[str]:
@@ -114,7 +113,7 @@ class AttachedWorld(World):
         self._left = steps
         self._is_walking = steps > 1
         if self._is_walking:
-            self._take(INPUTS)
+            self._take(self._shared & INPUTS)
             if not self.is_rk4:
                 self._walk()
         return steps
@@ -139,7 +138,7 @@ class AttachedWorld(World):
         if self._is_ahead or self.is_rk4:
             return super().next_velocity
         if self._next is None:
-            state = np.empty(mujoco.mj_stateSize(self.model, STEPPED))
+            state = self._state
             mujoco.mj_getState(self.model, self._data, state, STEPPED)
             is_euler = self.model.opt.integrator == mujoco.mjtIntegrator.mjINT_EULER
             (mujoco.mj_Euler if is_euler else mujoco.mj_implicit)(self.model, self._data)
@@ -163,16 +162,14 @@ class AttachedWorld(World):
         self._is_ahead, self._next = False, None
 
     def _take_over(self) -> None:
-        self._take(INPUTS + STATE)
-        self._data.time = self._seen_s = float(self._their_data.time)
+        self._take(self._shared)
+        self._seen_s = float(self._their_data.time)
 
-    def _take(self, names: Iterable[str]) -> None:
-        for name in names:
-            theirs: AnyArray | None = getattr(self._their_data, name, None)
-            if theirs is not None and theirs.size:
-                mine = getattr(self._data, name)
-                if mine.shape == theirs.shape:  # delays of their sensors are not rebuilt
-                    mine[...] = theirs
+    def _take(self, what: int) -> None:
+        """Take the parts `what` of their state."""
+        state = self._state[: mujoco.mj_stateSize(self.model, what)]
+        mujoco.mj_getState(self._theirs, self._their_data, state, what)
+        mujoco.mj_setState(self.model, self._data, state, what)
 
     def _compare(self) -> None:
         away = float(np.abs(self._data.qpos - self._their_data.qpos).max(initial=0.0))
