@@ -6,12 +6,15 @@
   copies each environment's state and casts for it alone, as every environment did before.
 - *rovers*: 64 rovers stepped on all cores; physics alone (`mujoco.batch`), with IMU, wheels and
   GNSS, and with a LiDAR of 360 rays as well, read every 40 ms. Taken in turns; the best counts.
+- *senses*: a step of Gymnasium's Ant with an IMU, at the rate of the environment and at five times
+  it, and with a scan of 16 rays as well, against the bare Ant.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 from unittest.mock import patch
 
@@ -73,6 +76,7 @@ def run(quick: bool) -> dict[str, Any]:
     return {
         'rays': rays(6 if quick else 30) if has_embree() else 'absent',
         'rovers': rovers(2 if quick else 8),
+        'senses': senses(3 if quick else 12) if find_spec('gymnasium') else 'absent',
     }
 
 
@@ -143,6 +147,39 @@ def _steps(rig: Rig, steps: int) -> None:
                 rig.read(name)
 
 
+def senses(rounds: int, steps: int = 100) -> dict[str, Any]:
+    """Time a step of the Ant without and with sensors, us of this thread."""
+    import gymnasium
+
+    from sensor_rig.gym import SenseWrapper
+
+    imu = {**SMALL['imu'], 'mount': {'body': 'torso'}, 'delay_range_s': [0.0, 0.0]}
+    rays = {**SCANNER, 'mount': {'body': 'torso', 'pos_m': [0.0, 0.0, 0.3]}, 'num_rays': 16}
+    rays |= {'rate_hz': 20.0, 'motion_distortion': False}
+    kinds = {
+        'same rate': {'imu': {**imu, 'rate_hz': 20.0}},
+        'five times the rate': {'imu': imu},
+        'with 16 rays': {'imu': {**imu, 'rate_hz': 20.0}, 'lidar': rays},
+    }
+    ants = {
+        'bare': gymnasium.make('Ant-v5'),
+        **{
+            name: SenseWrapper(gymnasium.make('Ant-v5'), {'seed': 1, 'sensors': sensors})
+            for name, sensors in kinds.items()
+        },
+    }
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (steps, 8)).astype(np.float32)
+    best = dict.fromkeys(ants, float('inf'))
+    for _ in range(rounds):
+        for name, ant in ants.items():
+            ant.reset(seed=3)
+            began = time.thread_time()
+            for action in actions:
+                ant.step(action)
+            best[name] = min(best[name], (time.thread_time() - began) / steps * 1e6)
+    return {'us a step': best, 'ratio': {name: best[name] / best['bare'] for name in kinds}}
+
+
 def headline(result: dict[str, Any]) -> list[Figure]:
     """Return the figures that count."""
     speed = result['rovers']['speed of physics']
@@ -166,6 +203,23 @@ def headline(result: dict[str, Any]) -> list[Figure]:
             'x',
             target=0.7,
         ),
+        *_of_senses(result['senses']),
+    ]
+
+
+def _of_senses(result: Any) -> list[Figure]:
+    targets = {'same rate': 1.15, 'five times the rate': 1.6, 'with 16 rays': 1.6}
+    return [
+        absent(f'Ant with an IMU, {name}, over the bare Ant', 'Gymnasium is not installed')
+        if result == 'absent'
+        else Figure(
+            f'Ant with an IMU, {name}, over the bare Ant',
+            result['ratio'][name],
+            'x',
+            target=target,
+            better='lower',
+        )
+        for name, target in targets.items()
     ]
 
 

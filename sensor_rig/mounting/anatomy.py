@@ -152,14 +152,13 @@ class Anatomy:
 
     @property
     def _slides_in_plane(self) -> bool:
-        slides = [
-            joint
+        axes = [
+            abs(float(self.data.xaxis[joint][2]))
             for joint in self.joints
             if self.model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_SLIDE
-            and abs(self.data.xaxis[joint][2]) < 0.1
             and self.model.jnt_bodyid[joint] == self.base
         ]
-        return len(slides) >= 2
+        return len(axes) >= 2 and max(axes) < 0.1
 
     def _radius_m(self, joint: int) -> float:
         """Return the radius of what turns endlessly and is round about its joint, else 0."""
