@@ -12,7 +12,7 @@ from rig_common.errors import RigError
 from sim_sensors.interface.mounts import unknown_name
 from sim_sensors.timing.arrays import EnvIndex
 from sim_sensors.world.actuation.delay_lines import ControlDelay
-from sim_sensors.world.model.stance import is_free
+from sim_sensors.world.model.stance import free_bodies
 
 Bound = Callable[[str], Floats]
 
@@ -35,8 +35,7 @@ class Placing:
         """Mocap ids by name of body."""
         self.free = {
             self._name(body): int(model.jnt_qposadr[model.body_jntadr[body]])
-            for body in range(model.nbody)
-            if is_free(model, body)
+            for body in free_bodies(model)
         }
         """Places in qpos by name of body."""
         self._home = np.concatenate(

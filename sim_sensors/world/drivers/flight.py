@@ -19,9 +19,9 @@ from sim_sensors.timing.arrays import EnvIndex
 from sim_sensors.world.actuation.servo import moments
 from sim_sensors.world.actuation.transmissions import FIXED, NO_BIAS
 from sim_sensors.world.config.drivers import WaypointsConfig
-from sim_sensors.world.drivers.smooth import smooth
+from sim_sensors.world.drivers.way import Way, legs
 from sim_sensors.world.model.poses import start_qpos
-from sim_sensors.world.model.stance import is_free
+from sim_sensors.world.model.stance import free_bodies
 from sim_sensors.world.world_base import Driver, WorldBase
 
 POSITION_RAD_S, ATTITUDE_RAD_S = 2.5, 14.0
@@ -37,37 +37,6 @@ SWING_RAD_S = (0.9, 2.3)
 """Two tones of the swinging heading."""
 
 
-class Way:
-    """The reference: a tour with rests, or a way to one goal."""
-
-    def __init__(
-        self, points_m: Floats, config: WaypointsConfig, start_s: float, *, loop: bool
-    ) -> None:
-        ends = np.roll(points_m, -1, 0) if loop else points_m[1:]
-        self._from = points_m[: len(ends)]
-        self._by = ends - self._from
-        length = np.linalg.norm(self._by, axis=1)
-        self._travel_s = np.maximum(
-            np.maximum(
-                PEAK * length / config.speed_m_s,
-                np.sqrt(PEAK_ACCELERATION * length / config.acceleration_m_s2),
-            ),
-            0.1,
-        )
-        self._rest_s, self._start_s, self._loop = config.rest_s, start_s, loop
-        self._ends_s = np.cumsum(self._travel_s + self._rest_s)
-
-    def at(self, elapsed_s: float) -> tuple[Floats, Floats]:
-        """Return position and velocity of the reference, [3] each."""
-        since_s = max(elapsed_s - self._start_s, 0.0)
-        since_s = since_s % self._ends_s[-1] if self._loop else min(since_s, self._ends_s[-1])
-        leg = min(int(np.searchsorted(self._ends_s, since_s, 'right')), len(self._by) - 1)
-        begun_s = self._ends_s[leg] - self._travel_s[leg] - self._rest_s
-        part = np.clip((since_s - begun_s - self._rest_s) / self._travel_s[leg], 0.0, 1.0)
-        speed = 30.0 * part**2 * (1.0 - part) ** 2 / self._travel_s[leg]
-        return self._from[leg] + smooth(part) * self._by[leg], speed * self._by[leg]
-
-
 class Flight(Driver):
     """Flies one body of every environment."""
 
@@ -80,21 +49,19 @@ class Flight(Driver):
         joint = int(model.body_jntadr[self._body])
         self._at, self._dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
         self._start = start_qpos(model, world.keyframe)[self._at : self._at + 7]
-        self._tour = self._new_tour()
+        self._tour = self._way(np.reshape([*self._start[:3], *config.waypoints_m], (-1, 3)))
         self._goals: dict[int, tuple[Way, float]] = {}
         self._yaw = _yaw(_matrix(self._start[3:]))
         self._weigh(world)
 
-    def _new_tour(self) -> Way:
-        points = np.reshape(self._config.waypoints_m, (-1, 3))
-        return Way(
-            np.vstack([self._start[:3], points])
-            if len(points)
-            else np.vstack([self._start[:3]] * 2),
-            self._config,
-            0.0,
-            loop=True,
+    def _way(self, points_m: Floats, start_s: float = 0.0, *, loop: bool = True) -> Way:
+        """Return the reference through points: no faster and no harder than the config says."""
+        config, length = self._config, np.linalg.norm(legs(points_m, loop=loop), axis=1)
+        travel_s = np.maximum(
+            PEAK * length / config.speed_m_s,
+            np.sqrt(PEAK_ACCELERATION * length / config.acceleration_m_s2),
         )
+        return Way(points_m, np.maximum(travel_s, 0.1), config.rest_s, start_s, loop=loop)
 
     def _weigh(self, world: WorldBase) -> None:
         """Find mass, inertia and what each actuator does to the body."""
@@ -145,7 +112,7 @@ class Flight(Driver):
             )
         for env in np.atleast_1d(np.arange(len(self._begun_ns))[envs]).tolist():
             here, _ = self._reference(env, self._now_s[env])
-            way = Way(np.stack([here, goal]), self._config, self._now_s[env], loop=False)
+            way = self._way(np.stack([here, goal]), self._now_s[env], loop=False)
             self._goals[env] = way, _yaw(_matrix(turn))
         return True
 
@@ -208,7 +175,7 @@ class Flight(Driver):
 def _flown(world: WorldBase, name: str) -> int:
     """Return the free body called `name`, or the first one that actuators act on."""
     model = world.model
-    free = [body for body in range(model.nbody) if is_free(model, body)]
+    free = free_bodies(model)
     if name:
         found = [body for body in free if model.body(body).name == name]
         if not found:

@@ -14,7 +14,7 @@ from rig_common.times import NS_PER_S, seconds_to_ns
 from sim_sensors.interface import AnySensor
 from sim_sensors.world.config.world import WorldConfig
 from sim_sensors.world.model import additions, native_delay
-from sim_sensors.world.model.model_folder import files_of_model, require_inside, require_own_folder
+from sim_sensors.world.model.model_folder import files_of_model, require_own_folder
 from sim_sensors.world.model.urdf import files_of_urdf, resolved_urdf
 
 SUFFIXES = ('.xml', '.mjcf', '.urdf')
@@ -105,8 +105,6 @@ def read_spec(config: WorldConfig, base_dir: Path | None) -> tuple[mujoco.MjSpec
             f'world.model {file.name}: MuJoCo cannot read it; a height field, mesh or picture in '
             f'it needs more memory than there is'
         ) from None
-    if not config.allow_outside_files and file.suffix.lower() != '.urdf':
-        _refuse_assets(spec, file)
     return spec, file
 
 
@@ -136,14 +134,6 @@ def one_line(error: Exception) -> str:
     """Return MuJoCo's message without its line breaks."""
     text = ', '.join(part.strip() for part in str(error).splitlines() if part.strip())
     return text.removeprefix('Error: ').removeprefix('XML Error: ')
-
-
-# ---- files a model may read ------------------------------------------------------------------
-
-
-def _refuse_assets(spec: mujoco.MjSpec, file: Path) -> None:
-    for kind, directory, name in _assets(spec):
-        require_inside((file.parent / directory / name).resolve(), file.parent, kind)
 
 
 def _missing_asset(spec: mujoco.MjSpec, file: Path) -> str:

@@ -33,28 +33,34 @@ def check(sensor: AnySensor, dt_ns: int) -> None:
     config = sensor.config
     low, high = config.delay_range_s
     where = f'delay_backend of {sensor.name!r} is mujoco'
-    if low != high or config.jitter_s:
-        raise RigError(
-            f'{where}, which knows one fixed delay and no jitter; delay_range_s is '
-            f'[{low}, {high}] and jitter_s {config.jitter_s}'
-        )
-    if config.latency.model != 'delay' or config.latency.stalls.probability or config.link:
-        raise RigError(f'{where}, which knows one fixed delay: no latency model, stalls or link')
-    if seconds_to_ns(low) < dt_ns:
-        raise RigError(
-            f'{where}, whose shortest delay is one physics step, '
-            f'{dt_ns / NS_PER_S:g} s; delay_range_s is [{low}, {high}]'
-        )
-    if config.interpolation != 'zoh':
-        raise RigError(
-            f'{where}, which gives values of physics steps and of no time between; '
-            f'interpolation is {config.interpolation}, use zoh'
-        )
-    if sensor.duration_ns or sensor.fine_truth:
-        raise RigError(
-            f'{where}, which only delays captures of an instant; {sensor.name!r} '
-            'captures over time or filters what it measures'
-        )
+    for is_wrong, why in (
+        (
+            low != high or config.jitter_s,
+            f'which knows one fixed delay and no jitter; delay_range_s is [{low}, {high}] and '
+            f'jitter_s {config.jitter_s}',
+        ),
+        (
+            config.latency.model != 'delay' or config.latency.stalls.probability or config.link,
+            'which knows one fixed delay: no latency model, stalls or link',
+        ),
+        (
+            seconds_to_ns(low) < dt_ns,
+            f'whose shortest delay is one physics step, {dt_ns / NS_PER_S:g} s; delay_range_s is '
+            f'[{low}, {high}]',
+        ),
+        (
+            config.interpolation != 'zoh',
+            'which gives values of physics steps and of no time between; interpolation is '
+            f'{config.interpolation}, use zoh',
+        ),
+        (
+            sensor.duration_ns or sensor.fine_truth,
+            f'which only delays captures of an instant; {sensor.name!r} captures over time or '
+            'filters what it measures',
+        ),
+    ):
+        if is_wrong:
+            raise RigError(f'{where}, {why}')
 
 
 def check_control(spec: mujoco.MjSpec, config: WorldConfig) -> None:

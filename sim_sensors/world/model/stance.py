@@ -90,6 +90,11 @@ def is_free(model: mujoco.MjModel, body: int) -> bool:
     return joint >= 0 and int(model.jnt_type[joint]) == FREE
 
 
+def free_bodies(model: mujoco.MjModel) -> list[int]:
+    """Return the bodies below free joints."""
+    return [body for body in range(model.nbody) if is_free(model, body)]
+
+
 def is_above(model: mujoco.MjModel, body: int, leaf: int) -> bool:
     """Whether `body` is `leaf` or one that carries it."""
     while leaf > body:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from typing import Any, TypeAlias
 
@@ -78,7 +78,7 @@ class Renderer:
         backend()
         self.model = model
         self.width, self.height = width, height
-        self._shadows, self._samples, self._max_geoms = shadows, samples, max_geoms
+        self._new_surface = partial(_Surface, model, width, height, shadows, samples, max_geoms)
         self._local = threading.local()
 
     def rgb(self, data: mujoco.MjData, camera: int, *, rows: slice = WHOLE) -> Bytes:
@@ -116,10 +116,7 @@ class Renderer:
     def _surface(self) -> _Surface:
         surface: _Surface | None = getattr(self._local, 'surface', None)
         if surface is None:
-            surface = _Surface(
-                self.model, self.width, self.height, self._shadows, self._samples, self._max_geoms
-            )
-            self._local.surface = surface
+            surface = self._local.surface = self._new_surface()
         surface.gl.make_current()
         return surface
 
@@ -214,24 +211,13 @@ def _mjr_context(
     model: mujoco.MjModel, width: int, height: int, shadows: bool, samples: int
 ) -> mujoco.MjrContext:
     """Return a context with buffers for this size, whatever the model says about its own."""
-    visual = model.vis
+    quality = model.vis.quality
     with _MODEL_LOCK:
-        kept = (
-            visual.global_.offwidth,
-            visual.global_.offheight,
-            visual.quality.offsamples,
-            visual.quality.shadowsize,
-        )
-        visual.global_.offwidth, visual.global_.offheight = width, height
-        visual.quality.offsamples = samples
-        visual.quality.shadowsize = visual.quality.shadowsize if shadows else 0
+        kept = quality.offsamples, quality.shadowsize
+        quality.offsamples, quality.shadowsize = samples, quality.shadowsize if shadows else 0
         context = mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
-        (
-            visual.global_.offwidth,
-            visual.global_.offheight,
-            visual.quality.offsamples,
-            visual.quality.shadowsize,
-        ) = kept
+        quality.offsamples, quality.shadowsize = kept
+    mujoco.mjr_resizeOffscreen(width, height, context)
     mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
     context.readDepthMap = mujoco.mjtDepthMap.mjDEPTH_ZEROFAR
     return context

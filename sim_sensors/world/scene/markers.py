@@ -107,13 +107,9 @@ def _size(kind: Kind, size: Floats, vertices: Floats32 | None) -> tuple[float, f
         return x, y, z
     if kind == 'plane':
         return 2 * a or ENDLESS_M, 2 * b or ENDLESS_M, 0.0
-    if kind == 'sphere':
-        return 2 * a, 2 * a, 2 * a
-    if kind == 'cylinder':
-        return 2 * a, 2 * a, 2 * b
-    if kind == 'capsule':
-        return 2 * a, 2 * a, 2 * (a + b)
-    return 2 * a, 2 * b, 2 * c
+    halves = {'sphere': (a, a, a), 'cylinder': (a, a, b), 'capsule': (a, a, a + b)}
+    x, y, z = halves.get(kind, (a, b, c))
+    return 2 * x, 2 * y, 2 * z
 
 
 def _rgba(

@@ -17,6 +17,7 @@ from rig_common.msgs import Transform
 from sim_sensors.interface import AnySensor
 from sim_sensors.timing.schedule import Schedule
 from sim_sensors.world.model.model_file import find_model
+from sim_sensors.world.model.stance import free_bodies
 from sim_sensors.world.scene.frames import (
     UNTURNED,
     WORLD_FRAME,
@@ -140,13 +141,8 @@ def base_of(world: WorldBase) -> Base:
     model = world.model
     if world.drive is not None:
         return Base(world.drive.body, is_mobile=bool(model.body(world.drive.body).name))
-    free = [
-        int(model.jnt_bodyid[j])
-        for j in range(model.njnt)
-        if model.jnt_type[j] == mujoco.mjtJoint.mjJNT_FREE
-    ]
-    if free:
-        return Base(free[0], is_mobile=bool(model.body(free[0]).name))
+    for body in free_bodies(model):
+        return Base(body, is_mobile=bool(model.body(body).name))
     return Base(min(1, model.nbody - 1), is_mobile=False)
 
 
