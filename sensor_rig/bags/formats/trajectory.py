@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from rig_common.quaternions import wxyz_from_matrix
 from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
 
 KITTI_COLUMNS, TUM_COLUMNS = 12, 8
+LATEST_S = 9e9
+"""A later time does not fit into int64 as ns."""
 TIME_NAMES = ('timestamp', 'time', 't', 'stamp', 'sec', 'seconds', 'nsec', 'ns')
 _PART = re.compile(
     r'(?:(?P<turn>q|(?:q|orientation|rot).*[_.])|[pt]?|(?:[pt]_|pos|trans).*)(?P<axis>[wxyz])'
@@ -94,15 +97,10 @@ def _numbers(lines: list[str], path: Path) -> Floats:
 
 def _seconds_text(words: list[str]) -> Ints:
     """Return times in s as ns, exact to the last digit: a float has too few for a date."""
-    found = []
     for word in words:
-        whole, _, rest = word.partition('.')
-        if 'e' in word.lower() or len(rest) > 30:
-            found.append(round(float(word) * 1e9))
-        else:
-            sign = -1 if whole.startswith('-') else 1
-            found.append(int(whole or 0) * 10**9 + sign * int((rest + '0' * 9)[:9] or 0))
-    return np.array(found, np.int64)
+        if not abs(float(word)) < LATEST_S:
+            raise ValueError(f'{word} is no time in s')
+    return np.array([int(Decimal(word).scaleb(9)) for word in words], np.int64)
 
 
 def _kitti(rows: Floats, path: Path) -> PoseRows:

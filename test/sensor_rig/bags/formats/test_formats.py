@@ -418,6 +418,16 @@ def test_lines_and_pictures_that_a_folder_lacks_are_counted(tmp_path: Path) -> N
         assert 'lacks messages that it is said to hold: 1 of' in bag.problems[2]
 
 
+@pytest.mark.parametrize(
+    'word', ['1403715529.112143517', '1.403715529112143517e+09', '1403715529112143517e-9']
+)
+def test_times_of_a_trajectory_are_exact_however_they_are_written(
+    tmp_path: Path, word: str
+) -> None:
+    (tmp_path / 'truth.tum').write_text(f'{word} 0 0 0 0 0 0 1\n')
+    assert read_poses(tmp_path / 'truth.tum').times_ns.tolist() == [1403715529112143517]
+
+
 def test_a_trajectory_of_another_time_is_one_sentence(tmp_path: Path) -> None:
     """Seconds since the start of a drive, beside a recording of some day."""
     raw = msgs.imu('imu')
