@@ -105,7 +105,7 @@ class Tick:
             lockstep,
             parse_counts(counts),
             run,
-            {key: names for key, *names in map(_by_colon, readers.split())},
+            {key: names for key, *names in (each.split(':') for each in readers.split())},
         )
 
 
@@ -174,10 +174,6 @@ def parse_counts(text: str) -> dict[str, int]:
         }
     except ValueError:
         raise CdrError(f'{text[:SHOWN]!r} is no list of counts such as "imu=1 lidar=2"') from None
-
-
-def _by_colon(text: str) -> list[str]:
-    return text.split(':')
 
 
 @lru_cache(maxsize=64)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 from rosbags.interfaces import Qos
 
 from rig_common.errors import RigError
 from rig_common.paramfile.events import MAX_DEPTH
-from sensor_rig.bags.storage.profiles import profiles_of
+from sensor_rig.bags.storage.profiles import LOADER, profiles_of
 
 METADATA = 'metadata.yaml'
 NEWEST = 9
 """The last version of the format that is known."""
 LARGEST = 1 << 24
 """Bytes of a metadata.yaml; a thousand topics have less than one mebibyte."""
-_LOADER: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
 
 
 class Metadata(NamedTuple):
@@ -56,7 +55,7 @@ def read(path: Path) -> Metadata | str:
 
 def _require_modest(text: str, where: str) -> None:
     depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
+    for event in yaml.parse(text, Loader=LOADER):
         if isinstance(event, yaml.AliasEvent):
             raise RigError(
                 f'{where} uses a YAML alias (*{event.anchor}), which can stand for millions of '
@@ -75,7 +74,7 @@ def parsed(text: str, where: str = METADATA) -> Metadata | str:
     """
     try:
         _require_modest(text, where)
-        information = _LOADER(text).get_single_data()
+        information = LOADER(text).get_single_data()
         information = information.get('rosbag2_bagfile_information', information)
         version = information['version']
         if not isinstance(version, int) or version > NEWEST:

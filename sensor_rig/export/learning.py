@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import yaml
@@ -54,7 +54,6 @@ def _from_recording(bag: BagReader, learned: LearnedRecording) -> Knowledge:
     sensors = {}
     for topic, name in learned.names.items():
         given, track = config.inputs[name], tracks.get(name)
-        mounting = _Mounting.of(status[name].mounting, given.imu_quat_wxyz)
         latency_s, jitter_s = times.latency_and_jitter_s(topic)
         sensors[name] = KnownSensor(
             name,
@@ -66,7 +65,7 @@ def _from_recording(bag: BagReader, learned: LearnedRecording) -> Knowledge:
             learned.state(track).value,
             np.nan if track is None else track.summary.drift_ppm,
             0 if track is None else track.summary.starts - 1,
-            *mounting,
+            *_mounting(status[name].mounting, given.imu_quat_wxyz),
             latency_s=latency_s,
             jitter_s=jitter_s,
         )
@@ -77,19 +76,13 @@ def _from_recording(bag: BagReader, learned: LearnedRecording) -> Knowledge:
     return _with_phases(_with_intrinsics(_with_mounts(found, bag), bag, learned), times)
 
 
-class _Mounting(NamedTuple):
-    """A sensor's rotation as `KnownSensor` holds it."""
-
-    quat_wxyz: Quaternion | None
-    sigma_deg: float
-    is_declared: bool
-
-    @classmethod
-    def of(cls, found: MountingStatus | None, declared: Quaternion) -> _Mounting:
-        """Take what motion has shown, else what the rig file declares."""
-        if found is not None and found.axis_imu is None and found.observable:
-            return cls(found.quat_wxyz, found.sigma_deg, found.source == 'declared')
-        return cls(declared if any(declared) else None, np.nan, any(declared))
+def _mounting(
+    found: MountingStatus | None, declared: Quaternion
+) -> tuple[Quaternion | None, float, bool]:
+    """Return rotation, sigma (deg) and whether it is declared; what motion shows goes first."""
+    if found is not None and found.axis_imu is None and found.observable:
+        return found.quat_wxyz, found.sigma_deg, found.source == 'declared'
+    return declared if any(declared) else None, np.nan, any(declared)
 
 
 class _Times:

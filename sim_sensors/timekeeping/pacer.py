@@ -19,39 +19,35 @@ class Pacer:
     """Turns wall seconds into simulated nanoseconds at a factor; 0 means as fast as possible."""
 
     def __init__(self, factor: float) -> None:
-        self._factor = factor
+        self.factor = factor
+        """Simulated seconds per wall second that are wanted; 0 is as fast as possible."""
         self._wall_s = 0.0
         self._sim_ns = 0
         self.slipped_s = 0.0
         """Wall time lost so far because the machine was too slow, s."""
         self._marks: deque[tuple[float, int]] = deque()
 
-    @property
-    def factor(self) -> float:
-        """Simulated seconds per wall second that are wanted; 0 is as fast as possible."""
-        return self._factor
-
     def start(self, wall_s: float, sim_ns: int, factor: float | None = None) -> None:
         """Count from here on: at the start, after a pause or a reset, with a new factor."""
-        self._factor = self._factor if factor is None else factor
+        self.factor = self.factor if factor is None else factor
         self._wall_s, self._sim_ns = wall_s, sim_ns
         self._marks.clear()
 
     def sim_at(self, wall_s: float) -> int:
         """Return the simulated time that is due at `wall_s`, ns."""
-        if not self._factor:
+        if not self.factor:
             return NEVER_NS
-        return self._sim_ns + int((wall_s - self._wall_s) * self._factor * NS_PER_S)
+        return self._sim_ns + int((wall_s - self._wall_s) * self.factor * NS_PER_S)
 
     def wall_at(self, sim_ns: int) -> float:
         """Return the wall time at which `sim_ns` is due, s."""
-        if not self._factor:
+        if not self.factor:
             return self._wall_s
-        return self._wall_s + (sim_ns - self._sim_ns) / (self._factor * NS_PER_S)
+        return self._wall_s + (sim_ns - self._sim_ns) / (self.factor * NS_PER_S)
 
     def note(self, wall_s: float, sim_ns: int) -> None:
         """Say how far the world is; when it lags, slow the clock instead of skipping captures."""
-        if self._factor:
+        if self.factor:
             lag_s = wall_s - self.wall_at(sim_ns)
             if lag_s > MAX_LAG_S:
                 self.slipped_s += lag_s

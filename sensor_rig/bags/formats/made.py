@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from rosbags.interfaces import (
@@ -21,8 +21,7 @@ from rig_common.cdr import Template
 from sensor_rig.bags.storage.base import BrokenError, Message
 
 
-@dataclass(frozen=True)
-class MadeStream:
+class MadeStream(NamedTuple):
     """One topic: when its messages were received, and how each is made."""
 
     topic: str

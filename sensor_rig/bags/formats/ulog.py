@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rig_common import msgs
-from rig_common.arrays import Floats, Ints
+from rig_common.arrays import Floats
+from rig_common.cdr import Template
 from sensor_rig.bags.formats.made import MadeFile, MadeStream, filled
-from sensor_rig.bags.formats.trajectory import PoseRows, pose_stream
-from sensor_rig.bags.formats.ulog_records import MOST_US, Rows, ULogRecords
+from sensor_rig.bags.formats.ulog_records import MOST_US, Logged, Rows, ULogRecords
 from sensor_rig.bags.storage.base import Miss
 
 FLU = np.array([1.0, -1.0, -1.0])
@@ -27,8 +28,18 @@ GAUSS = 1e-4
 LEAST_PA = 2000.0
 """Smaller pressures are in hPa, as older logs have them."""
 
-Made = Callable[[str, Ints, Ints, Rows], MadeStream | None]
-"""From topic, stamps, receive times and fields to the stream; None where fields are missing."""
+
+class Made(NamedTuple):
+    """Messages of ROS made of the rows of a topic."""
+
+    template: Callable[[str], Template]
+    """From the name of the frame."""
+    values: dict[str, Floats]
+    """A row a message, by block."""
+    early_us: Any = 0.0
+    """How long before its stamp each was measured."""
+    good: Any = slice(None)
+    """The rows of which there is a message."""
 
 
 def ulog_file(path: Path, miss: Miss) -> MadeFile:
@@ -38,115 +49,102 @@ def ulog_file(path: Path, miss: Miss) -> MadeFile:
     streams = []
     for each in logged:
         topic = f'/{each.name}_{each.instance}' if several[each.name] > 1 else f'/{each.name}'
-        rows = each.rows
-        times = [name for name in ('timestamp', 'timestamp_sample') if name in _names(rows)]
-        if times[:1] != ['timestamp']:
-            miss(f'{topic} of {path} has no times, so its {len(rows)} messages are left out')
-            continue
-        good = np.all([rows[name] <= MOST_US for name in times], axis=0)
-        if not good.all():
-            miss(f'{topic} of {path} has {np.sum(~good)} messages with a time that is none')
-        rows = rows[good]
-        received_ns = rows['timestamp'].astype(np.int64) * 1000
-        sampled = rows[times[-1]].astype(np.int64) * 1000 if len(times) > 1 else 0 * received_ns
-        made = READERS[each.name](
-            topic, np.where(sampled > 0, sampled, received_ns), received_ns, rows
-        )
-        if made is not None:
-            streams.append(replace(made, has_arrivals=bool((sampled > 0).any())))
+        with suppress(ValueError):  # another version of the topic, without a field that is needed
+            streams.append(_stream(topic, each, path, miss))
     return MadeFile(path, streams)
+
+
+def _stream(topic: str, logged: Logged, path: Path, miss: Miss) -> MadeStream:
+    rows = logged.rows
+    times_us = {
+        name: rows[name] for name in ('timestamp', 'timestamp_sample') if name in _names(rows)
+    }
+    good = np.all([each <= MOST_US for each in times_us.values()], axis=0)
+    if not good.all():
+        miss(f'{topic} of {path} has {np.sum(~good)} messages with a time that is none')
+    rows = rows[good]
+    received_ns = rows['timestamp'].astype(np.int64) * 1000
+    sampled_ns = received_ns * 0
+    if 'timestamp_sample' in times_us:
+        sampled_ns = rows['timestamp_sample'].astype(np.int64) * 1000
+    made = READERS[logged.name](rows)
+    early_ns = np.rint(np.asarray(made.early_us) * 1e3).astype(np.int64)
+    stamps_ns = np.where(sampled_ns > 0, sampled_ns, received_ns) - early_ns
+    stream = filled(
+        topic,
+        made.template(topic.strip('/')),
+        stamps_ns[made.good],
+        received_ns[made.good],
+        **{name: each[made.good] for name, each in made.values.items()},
+    )
+    return stream._replace(has_arrivals=bool((sampled_ns > 0).any()))
 
 
 def _names(rows: Rows) -> tuple[str, ...]:
     return rows.dtype.names or ()
 
 
-def _columns(rows: Rows, *names: str) -> Floats | None:
-    """Return a field that is a vector, or several that are none, as [n, parts]; None where one is
-    not there."""
-    if not all(name in _names(rows) for name in names):
-        return None
+def _columns(rows: Rows, *names: str) -> Floats:
+    """Return a field that is a vector, or several that are none, as [n, parts].
+
+    Raises ValueError where one is not there.
+    """
     return np.column_stack([rows[name].astype(float) for name in names])
 
 
-def _imu_stream(
-    topic: str, stamps_ns: Ints, received_ns: Ints, gyro: Floats | None, force: Floats | None
-) -> MadeStream | None:
-    if gyro is None or force is None:
-        return None
-    turned = {'angular_velocity': gyro * FLU, 'linear_acceleration': force * FLU}
-    return filled(topic, msgs.imu(topic.strip('/')), stamps_ns, received_ns, **turned)
+def _imu(gyro: Floats, force: Floats) -> Made:
+    return Made(msgs.imu, {'angular_velocity': gyro * FLU, 'linear_acceleration': force * FLU})
 
 
-def _sensor_combined(
-    topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows
-) -> MadeStream | None:
-    values = (_columns(rows, name) for name in ('gyro_rad', 'accelerometer_m_s2'))
-    return _imu_stream(topic, stamps_ns, received_ns, *values)
+def _sensor_combined(rows: Rows) -> Made:
+    return _imu(_columns(rows, 'gyro_rad'), _columns(rows, 'accelerometer_m_s2'))
 
 
-def _vehicle_imu(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
+def _vehicle_imu(rows: Rows) -> Made:
     """Return the mean rates of each step, stamped in its middle."""
-    rates = []
-    for name in ('angle', 'velocity'):
-        moved, lasted_us = (_columns(rows, f'delta_{name}{end}') for end in ('', '_dt'))
-        if moved is None or lasted_us is None:
-            return None
-        lasted_us = np.maximum(lasted_us, 1.0)
-        rates.append(moved / (lasted_us * 1e-6))
-        if name == 'angle':
-            stamps_ns = stamps_ns - np.rint(lasted_us[:, 0] * 500.0).astype(np.int64)
-    return _imu_stream(topic, stamps_ns, received_ns, *rates)
+    lasted_us = [
+        np.maximum(_columns(rows, name), 1.0) for name in ('delta_angle_dt', 'delta_velocity_dt')
+    ]
+    moved = _columns(rows, 'delta_angle'), _columns(rows, 'delta_velocity')
+    made = _imu(*(each / (us * 1e-6) for each, us in zip(moved, lasted_us, strict=True)))
+    return made._replace(early_us=lasted_us[0][:, 0] / 2.0)
 
 
-def _pose(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
+def _pose(rows: Rows) -> Made:
     quats = _columns(rows, 'q')
-    if quats is None:
-        return None
-    place = _columns(rows, 'position')
-    place = _columns(rows, *'xyz') if place is None else place
-    place = np.zeros((len(quats), 3)) if place is None else place
-    good = np.isfinite(quats).all(axis=1) & (np.linalg.norm(quats, axis=1) > 0.5)
-    w, x, y, z = quats[good].T
+    place = np.zeros((len(quats), 3))
+    for names in (('position',), ('x', 'y', 'z')):
+        if set(names) <= set(_names(rows)):
+            place = np.nan_to_num(_columns(rows, *names))
+            break
+    norms = np.linalg.norm(quats, axis=1)
+    w, x, y, z = quats.T
     # (0, h, h, 0) * q * (0, 1, 0, 0), w first, h = sqrt(1/2): the world turns before, the body
     # after.
     xyzw = 0.5**0.5 * np.stack([x + y, x - y, w - z, w + z], axis=1)
-    north, east, down = np.nan_to_num(place[good]).T
-    poses = PoseRows(stamps_ns[good], np.stack([east, north, -down], axis=1), xyzw)
-    made = pose_stream(topic, poses, topic.strip('/'))
-    return replace(made, receive_ns=received_ns[good])
+    values = {'position': place[:, [1, 0, 2]] * (1.0, 1.0, -1.0), 'orientation': xyzw}
+    return Made(msgs.pose_stamped, values, good=np.isfinite(norms) & (norms > 0.5))
 
 
-def _gps(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
-    places = _columns(rows, 'latitude_deg', 'longitude_deg', 'altitude_msl_m')
-    if places is None:
-        places = _columns(rows, 'lat', 'lon', 'alt')
-        if places is None:
-            return None
-        places = places * (1e-7, 1e-7, 1e-3)
-    template = msgs.nav_sat_fix(topic.strip('/'))
-    return filled(topic, template, stamps_ns, received_ns, position=places)
+def _gps(rows: Rows) -> Made:
+    if 'lat' in _names(rows):  # an older log
+        places = _columns(rows, 'lat', 'lon', 'alt') * (1e-7, 1e-7, 1e-3)
+    else:
+        places = _columns(rows, 'latitude_deg', 'longitude_deg', 'altitude_msl_m')
+    return Made(msgs.nav_sat_fix, {'position': places})
 
 
-def _pressure(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
-    values = _columns(rows, 'pressure')
-    if values is None:
-        return None
-    pascals = values[:, 0] * (100.0 if np.median(values) < LEAST_PA else 1.0)
-    template = msgs.fluid_pressure(topic.strip('/'))
-    return filled(topic, template, stamps_ns, received_ns, fluid_pressure=pascals)
+def _pressure(rows: Rows) -> Made:
+    values = _columns(rows, 'pressure')[:, 0]
+    pascals = values * (100.0 if np.median(values) < LEAST_PA else 1.0)
+    return Made(msgs.fluid_pressure, {'fluid_pressure': pascals})
 
 
-def _magnetometer(topic: str, stamps_ns: Ints, received_ns: Ints, rows: Rows) -> MadeStream | None:
-    values = _columns(rows, *'xyz')
-    if values is None:
-        return None
-    template = msgs.magnetic_field(topic.strip('/'))
-    field = values * FLU * GAUSS
-    return filled(topic, template, stamps_ns, received_ns, magnetic_field=field)
+def _magnetometer(rows: Rows) -> Made:
+    return Made(msgs.magnetic_field, {'magnetic_field': _columns(rows, *'xyz') * FLU * GAUSS})
 
 
-READERS: dict[str, Made] = {
+READERS: dict[str, Callable[[Rows], Made]] = {
     'sensor_combined': _sensor_combined,
     'vehicle_imu': _vehicle_imu,
     'vehicle_attitude': _pose,

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sensor_rig.bags.storage.base import BrokenError, Damage, Miss
+from sensor_rig.bags.storage.unpacking import most_of
 
 MAGIC = b'ULog\x01\x12\x35'
 FIRST = 16
@@ -68,6 +69,9 @@ class ULogRecords:
         """Where something was appended: a record that goes beyond such a place ends there."""
         self._damage = Damage(path, miss)
         strays = 0
+        on_disk = path.stat().st_blocks * 512
+        if path.stat().st_size > most_of(on_disk):
+            raise BrokenError(f'{on_disk} of its {path.stat().st_size} bytes are on the disk')
         with path.open('rb') as file, mmap(file.fileno(), 0, access=ACCESS_READ) as self._data:
             if self._data[: len(MAGIC)] != MAGIC:
                 raise BrokenError('it does not begin as a ULog')

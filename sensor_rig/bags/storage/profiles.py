@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import yaml
 from rosbags.interfaces import Qos
 from rosbags.rosbag2.metadata import parse_qos
 
 LONGEST_TEXT = 1 << 16
-
-
-def _read_yaml(text: str) -> object:
-    """Return what a text of YAML holds: no tags, no code."""
-    loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)(text)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
+LOADER: Any = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+"""Knows no tags and runs no code."""
 
 
 def profiles_of(given: object) -> list[Qos]:
@@ -24,7 +19,7 @@ def profiles_of(given: object) -> list[Qos]:
         if isinstance(given, str):
             if '*' in given or len(given) > LONGEST_TEXT:  # an alias, of which nobody has need
                 return []
-            given = _read_yaml(given)
+            given = LOADER(given).get_single_data()
         if not isinstance(given, list):
             return []
         return parse_qos(given)

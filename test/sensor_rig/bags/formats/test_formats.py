@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 from pathlib import Path
 from typing import Any
@@ -400,6 +401,13 @@ def test_a_log_whose_formats_would_fill_the_memory_is_one_sentence(
         out += struct.pack('<HB', len(body), kind[0]) + body
     (tmp_path / 'flight.ulg').write_bytes(out)
     with pytest.raises(RigError, match='makes no sense'):
+        BagReader(tmp_path / 'flight.ulg')
+
+
+def test_a_log_of_holes_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / 'flight.ulg').write_bytes(log_of_pressures(20))
+    os.truncate(tmp_path / 'flight.ulg', 1 << 42)
+    with pytest.raises(RigError, match='bytes are on the disk'):
         BagReader(tmp_path / 'flight.ulg')
 
 
