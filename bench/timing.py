@@ -98,11 +98,11 @@ def _listener(rig: RigConfig) -> Any:
     from rclpy.node import Node
 
     from rig_common.ros import qos
-    from rig_common.ros.types import message_class
+    from rig_common.ros.types import is_installed, message_class
 
     node = Node('bench_listener')
     for name, sensor in rig.make_sensors().items():
-        for topic in sensor.topics():
+        for topic in filter(lambda topic: is_installed(topic.type_name), sensor.topics()):
             node.create_subscription(
                 message_class(topic.type_name),
                 topic.of(name),

@@ -125,6 +125,14 @@ class Following:
             self.wake_ns = wake_ns
             self._answer(Ack(self._name, self.now_ns, wake_ns))
 
+    def pass_to(self, now_ns: int) -> None:
+        """Do what is due at a time between two ticks, outside lockstep."""
+        if self.joined and not self.lockstep and now_ns > self.now_ns:
+            self.now_ns = now_ns
+            if now_ns >= self.wake_ns:
+                self._call()
+                self._answer(Ack(self._name, now_ns, self.wake_ns))
+
     def leave(self) -> None:
         """Say that nobody needs to wait for this node any more; lockstep still misses it."""
         if self.joined and not self.lockstep:

@@ -6,6 +6,7 @@ All three are sensor_msgs/TimeReference, so any tool can show and record them:
   messages sent since the episode began, `imu=7 lidar=1`. `time_ref`: the host's clock. `source`:
   `run=5f3a.0 episode=0 seed=7 phase=run lockstep=true`; in a barrier `phase=barrier-3`, where 3
   is the round, and at its end who reads what: ` readers=imu:/emulator imu/data_raw:/sync:/log`.
+  In real time it ends with ` pace=1.0 ahead=4000000`.
 - `world/settled` follows when every emulator has answered: the same, but `header.frame_id` counts
   the messages they have sent, by topic: `imu/data_raw=1`. Outside lockstep it comes with the tick.
 - `world/_ack` answers. `header.stamp`: the tick. `header.frame_id`: messages sent since the last
@@ -60,7 +61,7 @@ class Tick:
     time_ns: int
     """Simulated time, ns."""
     wall_ns: int = 0
-    """Host clock when it was sent, ns since 1970."""
+    """Host clock at that time, ns since 1970; 0 where it says nothing about it."""
     episode: int = 0
     """Number of resets since this seed came; selects the random numbers."""
     seed: int = 0
@@ -76,6 +77,10 @@ class Tick:
     readers: Mapping[str, Collection[str]] = field(default_factory=dict)
     """In a barrier: names of the nodes that count each sensor's truth or each topic. Whoever sends
     it answers once it knows them all: DDS tells a writer of a reader when it likes."""
+    pace: float = 0.0
+    """Simulated time in host time, where the world follows the host's clock; else 0."""
+    ahead_ns: int = 0
+    """For how long it does so before another tick says how it goes on, ns."""
 
     def encode(self) -> bytes:
         """Return the CDR bytes."""
@@ -84,6 +89,8 @@ class Tick:
             f'run={self.run} episode={self.episode} seed={self.seed} phase={phase} '
             f'lockstep={"true" if self.lockstep else "false"}'
         )
+        if self.pace:
+            source += f' pace={self.pace} ahead={self.ahead_ns}'
         if self.readers:
             source += READERS + ' '.join(
                 ':'.join((key, *names)) for key, names in self.readers.items()
@@ -95,7 +102,7 @@ class Tick:
         """Read a tick; raises CdrError where the bytes are no tick."""
         time_ns, counts, wall_ns, source = _read(buf)
         source, _, readers = source.partition(READERS)
-        run, episode, seed, round_, lockstep = _parse_source(source)
+        run, episode, seed, round_, lockstep, pace, ahead_ns = _parse_source(source)
         return cls(
             time_ns,
             wall_ns,
@@ -106,6 +113,8 @@ class Tick:
             parse_counts(counts),
             run,
             {key: names for key, *names in (each.split(':') for each in readers.split())},
+            pace,
+            ahead_ns,
         )
 
 
@@ -177,7 +186,7 @@ def parse_counts(text: str) -> dict[str, int]:
 
 
 @lru_cache(maxsize=64)
-def _parse_source(source: str) -> tuple[str, int, int, int, bool]:
+def _parse_source(source: str) -> tuple[str, int, int, int, bool, float, int]:
     values = dict(part.partition('=')[::2] for part in source.split(' '))
     try:
         phase = values['phase']
@@ -188,6 +197,8 @@ def _parse_source(source: str) -> tuple[str, int, int, int, bool]:
             int(values['seed']),
             round_,
             values['lockstep'] == 'true',
+            float(values.get('pace', 0.0)),
+            int(values.get('ahead', 0)),
         )
     except (KeyError, ValueError):
         raise CdrError(f'{source[:SHOWN]!r} is not the source of a tick') from None

@@ -117,8 +117,10 @@ class Spinner:
         """
         spare_the_collector()
         while not self.stopped:
+            self._woken = False
+            timeout_s = min(advance(), TURN_S)
             try:
-                self.wait(min(advance(), TURN_S))
+                self.wait(0.0 if self._woken else timeout_s)
             except ExternalShutdownException:
                 return
 

@@ -34,10 +34,12 @@ class Follower(Following):
         ready: Callable[[], bool] | None = None,
         deliver: Callable[[str, bytes], None] | None = None,
         handover: Handover | None = None,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         """Follow `topic` of the rig that `node` belongs to; the rest is as in `Following`.
 
-        With `handover` the world is in this process.
+        With `handover` the world is in this process. `wake` is called when `advance` has something
+        to do earlier than it said.
         """
         super().__init__(
             node.get_fully_qualified_name(),
@@ -50,6 +52,7 @@ class Follower(Following):
             send_again=self._say_again,
         )
         self._node = node
+        self._wake = wake
         self._again: dict[str, AgainTopic] = {}
         self.malformed = Malformed()
         """What came on the topics of time and was none."""
@@ -82,6 +85,19 @@ class Follower(Following):
                     self._node, prefix + topic, self.hear_again, self.malformed
                 )
         super().hear(tick)
+        if tick.pace:
+            self._wake()
+
+    def advance(self) -> float:
+        """Do what is due by the host's clock; return for how long nothing will be, s."""
+        self.pass_to(self.clock.between_ns(time.time_ns()))
+        return self.clock.until_s(self.wake_ns, time.time_ns())
+
+    def wake_at(self, wake_ns: int) -> None:
+        """Ask for an earlier tick, and look at the clock earlier."""
+        if wake_ns < self.wake_ns:
+            super().wake_at(wake_ns)
+            self._wake()
 
     def _say_again(self, again: Again) -> None:
         self._again[SETTLED_TOPIC if again.raw else self._topic].send(again)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -98,6 +98,8 @@ class EmulatorNode(Node):
                 for topic, publisher in channel.publishers.items()
             },
         )
+        self.wake: Callable[[], None] = lambda: None
+        """Called when `advance` has something to do earlier than it said; set by the runner."""
         self._follower = Follower(
             self,
             self._on_time,
@@ -106,6 +108,7 @@ class EmulatorNode(Node):
             ready=self._ready,
             deliver=self._deliver,
             handover=handover,
+            wake=lambda: self.wake(),  # noqa: PLW0108 - the runner sets another one
         )
         self._faults = FaultService(
             self, chosen, self._inject, lambda: max(self._now_ns, 0) / NS_PER_S
@@ -169,6 +172,14 @@ class EmulatorNode(Node):
         sensor = sensor_class(config.type)(name, config)
         return self._maker.pipeline((name,), run, sensor)
 
+    def advance(self) -> float:
+        """Publish what is due by now; return for how long nothing will be, s of wall time."""
+        return self._follower.advance()
+
+    def on_turn(self) -> None:
+        """Publish what is due, where nobody calls `advance` on time."""
+        self._follower.advance()
+
     def report(self) -> None:
         """Publish the diagnostics now."""
         for each in self._reports:
@@ -201,6 +212,7 @@ class EmulatorNode(Node):
     def _on_truth(self, channel: EmulatorChannel, key: str) -> None:
         follower = self._follower
         if not follower.lockstep:
+            follower.advance()
             channel.publish_due(self._now_ns)  # truth that was late
             self._wake(channel)
         follower.received(key)

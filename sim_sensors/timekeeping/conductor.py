@@ -29,6 +29,9 @@ GONE_S = 1.0
 """Outside lockstep, a node that says nothing for this long when the world waits for it is gone."""
 LATE_S = 0.2
 """Outside lockstep, a node that the world waits for longer than this is why the clock is slow."""
+LEAD_NS = NS_PER_MS
+"""Host time, besides a step of the physics, by which a tick comes before its emulator publishes:
+waking up and the way of the tick take a part of it."""
 STUCK_S = 1.0
 """Wall time for which the world may wait before it says so: in lockstep it waits all the time."""
 
@@ -66,6 +69,7 @@ class Conductor:
         self.lockstep = lockstep
         self.roster = Roster()
         self._dt_ns = dt_ns
+        self._pace = 0.0
         self._sensors = frozenset(sensors)
         self._collectors = frozenset(collectors)
         self._timeout_s = timeout_s
@@ -139,8 +143,20 @@ class Conductor:
     @property
     def next_tick_ns(self) -> int:
         """Time, on the physics grid, of the next tick somebody needs."""
-        earliest = self.roster.earliest_ns(self._time_ns)
+        earliest = self.roster.next_tick_ns(self._time_ns, self._lead_ns)
         return self._on_grid(max(min(earliest, self._time_ns + HEARTBEAT_NS), self._time_ns + 1))
+
+    def follow_host(self, pace: float) -> None:
+        """Let emulators publish by the host's clock, `pace` simulated seconds in one of it.
+
+        With 0, and in lockstep, they publish at ticks.
+        """
+        self._pace = 0.0 if self.lockstep else pace
+
+    @property
+    def _lead_ns(self) -> int:
+        """How much earlier than its wake time an emulator gets its tick."""
+        return self._dt_ns + round(LEAD_NS * self._pace) if self._pace else 0
 
     def _on_grid(self, time_ns: int) -> int:
         """Return the first tick of the physics at or after `time_ns`."""
@@ -156,13 +172,20 @@ class Conductor:
         """Whether a node waits to join at the next tick (lockstep)."""
         return self._wants_barrier
 
-    def tick(self, time_ns: int, wall_ns: int, sent: Mapping[str, int]) -> None:
-        """The world has reached `time_ns`: tell everyone, and note whose answer matters."""
+    def tick(
+        self, time_ns: int, wall_ns: int, sent: Mapping[str, int], *, stands: bool = False
+    ) -> None:
+        """The world has reached `time_ns`: tell everyone, and note whose answer matters.
+
+        `wall_ns` is the host's clock then, 0 where that is not known; `stands` says that the world
+        does not go on from there by itself.
+        """
         self._time_ns = time_ns
         self._since_s = None
         if not self.lockstep:
             tick = self._make(time_ns, wall_ns, {})
-            self._last = partial(self._send_tick, tick)
+            if not stands and self._pace:
+                tick = replace(tick, pace=self._pace, ahead_ns=self._lead_ns + SLACK_NS)
             self._send_tick(tick)
             self._send_settled(tick)
             return
@@ -292,7 +315,10 @@ class Conductor:
             return
         if wall_s >= self._repeat_s:
             self._repeat_s = wall_s + REPEAT_S
-            self._last()
+            if self.blocked:
+                self._last()
+            else:
+                self.tick(now_ns, 0, {})
 
     def _behind(self, now_ns: int) -> bool:
         if self.lockstep:

@@ -88,16 +88,20 @@ class Roster:
             name for name, member in self.members.items() if member.wake_ns + SLACK_NS <= now_ns
         ]
 
-    def earliest_ns(self, after_ns: int | None = None) -> int:
-        """Return the earliest time, later than `after_ns`, at which somebody needs a tick."""
-        return min(
-            [
-                member.wake_ns
-                for member in self.members.values()
-                if after_ns is None or member.wake_ns > after_ns
-            ],
-            default=NEVER_NS,
-        )
+    def earliest_ns(self) -> int:
+        """Return the earliest time that somebody has to answer."""
+        return min([member.wake_ns for member in self.members.values()], default=NEVER_NS)
+
+    def next_tick_ns(self, after_ns: int, lead_ns: int) -> int:
+        """Return the earliest time, later than `after_ns`, at which somebody needs a tick.
+
+        An emulator gets it earlier by `lead_ns`, and then waits on the host's clock.
+        """
+        needed = [
+            member.wake_ns - (0 if member.collects else lead_ns)
+            for member in self.members.values()
+        ]
+        return min([time_ns for time_ns in needed if time_ns > after_ns], default=NEVER_NS)
 
     def emulators_due(self, now_ns: int) -> set[str]:
         """Return the emulators that need a tick now."""

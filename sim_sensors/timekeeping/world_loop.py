@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from rig_common.times import NEVER_NS
+from rig_common.times import NEVER_NS, seconds_to_ns
 from sim_sensors.timekeeping.conductor import REPEAT_S, Conductor
 from sim_sensors.timekeeping.pacer import Pacer
 from sim_sensors.world.world_base import WorldBase
@@ -22,6 +22,9 @@ PAUSED_S = 0.05
 """Time between two looks while nothing moves."""
 WORKER_S = 0.001
 """Time between two looks at a worker that the world waits for."""
+ON_TIME_S = 0.001
+"""A world that is less behind than this is on time: what it says of the host's clock is when it
+should have been there."""
 WAITS = -1
 """Planned time of a loop that waits for somebody's answer."""
 
@@ -80,6 +83,7 @@ class WorldLoop:
         self.world = world
         self.conductor = conductor
         self.pacer = pacer
+        conductor.follow_host(pacer.factor)
         self._channels = list(channels)
         self._periodics = list(periodics)
         self._while_paused = while_paused
@@ -102,7 +106,10 @@ class WorldLoop:
 
     def pause(self) -> None:
         """Stand still."""
+        moved = self._moving
         self.paused, self._moving, self._steps_left = True, False, None
+        if moved and not self.conductor.lockstep:
+            self._tick()  # emulators do not go on by the host's clock
 
     def resume(self) -> None:
         """Go on."""
@@ -115,6 +122,7 @@ class WorldLoop:
     def set_factor(self, factor: float) -> None:
         """Pace at another real-time factor."""
         self.pacer.start(self._wall_s(), self.world.time_ns, factor)
+        self.conductor.follow_host(factor)
 
     def reset(self, episode: int, seed: int) -> None:
         """Put the world back to the start of a new episode, once all have answered this tick."""
@@ -219,14 +227,19 @@ class WorldLoop:
         return due
 
     def _tick(self) -> None:
-        self.conductor.tick(self.world.time_ns, time.time_ns(), self._sent)
+        time_ns = self.world.time_ns
+        late_s = self._wall_s() - self.pacer.wall_at(time_ns)
+        wall_ns = time.time_ns()
+        if self._moving and 0.0 < late_s < ON_TIME_S:
+            wall_ns -= seconds_to_ns(late_s)
+        self.conductor.tick(time_ns, wall_ns, self._sent, stands=not self._moving)
         self._sent.clear()
 
     # ---- standing still -------------------------------------------------------------------------
 
     def _finish_steps(self) -> None:
         self.pause()
-        if not self.conductor.blocked:
+        if self.conductor.lockstep and not self.conductor.blocked:
             self._tick()
 
     def _stand_still(self) -> float:

@@ -89,12 +89,14 @@ class OneProcess:
 
     def _make_emulator(self) -> EmulatorNode:
         planned = self._planned['emulator']
-        return make_emulator(
+        emulator = make_emulator(
             self._rig,
             planned.parameters.get('only', ()),
             name=planned.name,
             handover=self._handover,
         )
+        emulator.wake = self.spinner.wake
+        return emulator
 
     def _make_world(self) -> WorldNode:
         world = make_world(self._rig, handover=self._handover)
@@ -159,7 +161,8 @@ class OneProcess:
             if now_ns >= end_ns:
                 self.spinner.stop()
                 return 0.0
-            return TURN_S if self._world is None else self._world.advance()
+            driven = (self._world, self._emulator)
+            return min([node.advance() for node in driven if node is not None], default=TURN_S)
 
         self.spinner.drive(advance)
 

@@ -26,6 +26,7 @@ TIMES = st.integers(-(10**9), 2**31 * 10**9 - 1)
     st.integers(0, 10**6),
     st.booleans(),
     COUNTS,
+    st.sampled_from([(0.0, 0), (1.0, 4_000_000), (0.3, 1)]),
 )
 def test_ticks_survive_the_wire(
     time_ns: int,
@@ -35,8 +36,10 @@ def test_ticks_survive_the_wire(
     round_: int,
     lockstep: bool,
     sent: dict[str, int],
+    pace: tuple[float, int],
 ) -> None:
-    tick = Tick(time_ns, wall_ns, episode, seed, round_, lockstep, sent, 'a1.0')
+    readers = {'imu': ['/a', '/b']}
+    tick = Tick(time_ns, wall_ns, episode, seed, round_, lockstep, sent, 'a1.0', readers, *pace)
     assert Tick.decode(tick.encode()) == tick
 
 

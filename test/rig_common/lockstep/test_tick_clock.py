@@ -41,6 +41,34 @@ def test_a_late_tick_counts_with_its_age(pace: float, ahead_s: float) -> None:
     assert clock.now_ns(now_ns) == pytest.approx(15 * pace * S, abs=5 * MS * pace)
 
 
+@pytest.mark.parametrize(('between_s', 'way_ms'), [(0.0, 1), (3600.0, 0), (-40.0, 0)])
+def test_in_real_time_the_host_says_what_is_between_ticks(between_s: float, way_ms: int) -> None:
+    """Within a host the way of a tick counts; between two it cannot be told from their clocks."""
+    clock, host_ns = TickClock(), HOST + int(between_s * S)
+    for k in range(5):
+        tick = Tick(k * 10 * MS, HOST + k * 10 * MS, run='a', pace=1.0, ahead_ns=4 * MS)
+        clock.hear(tick, host_ns + (k * 10 + 1 + k % 2) * MS)
+    host_ns += (40 + 1 - way_ms) * MS
+    for later_ms, passed_ms in ((-1, 0), (0, 0), (2, 2), (4, 4), (9, 4)):
+        assert clock.now_ns(host_ns + later_ms * MS) == (40 + passed_ms) * MS
+        assert clock.between_ns(host_ns + later_ms * MS) == (40 + passed_ms) * MS
+    assert clock.until_s(43 * MS, host_ns + 1 * MS) == pytest.approx(0.002)
+    assert clock.until_s(41 * MS, host_ns + 2 * MS) == 0.0
+    assert clock.until_s(45 * MS, host_ns) == float('inf')
+    assert clock.between_ns(host_ns + 5 * S) == 44 * MS, 'no further, however late'
+    clock.hear(Tick(44 * MS, HOST + 44 * MS, run='a'), host_ns + 5 * MS)
+    assert clock.between_ns(host_ns + 9 * MS) == 44 * MS, 'the world stands'
+
+
+def test_a_clock_that_was_set_is_followed() -> None:
+    clock = TickClock()
+    for k in range(400):
+        host_ns = HOST + k * 10 * MS + (0 if k < 100 else 5 * S)
+        tick = Tick(k * 10 * MS, HOST + k * 10 * MS, run='a', pace=1.0, ahead_ns=4 * MS)
+        clock.hear(tick, host_ns)
+    assert clock.between_ns(host_ns + 2 * MS) == 3992 * MS
+
+
 def test_a_new_run_and_a_barrier() -> None:
     clock = heard()
     clock.hear(Tick(99 * S, 0, run='a'), HOST + 10 * S)

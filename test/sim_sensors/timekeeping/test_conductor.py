@@ -243,6 +243,37 @@ def test_outside_lockstep_a_silent_node_is_given_up_and_may_come_back() -> None:
     assert stage.conductor.roster.members['/a'].wake_ns == 50 * MS
 
 
+def test_in_real_time_emulators_hear_of_a_time_before_it_comes() -> None:
+    stage = Stage(lockstep=False)
+    conductor = stage.conductor
+    conductor.follow_host(1.0)
+    stage.join('/a', 'imu', wake_ms=10.4)
+    stage.join('/sync', wake_ms=11.0)
+    assert conductor.next_tick_ns == 9 * MS  # a step and a millisecond before 10.4 ms
+    conductor.tick(9 * MS, 5, {})
+    told = stage.ticks[-1]
+    assert told.pace == 1.0
+    assert told.time_ns + told.ahead_ns > 10.4 * MS
+    assert conductor.next_tick_ns == 11 * MS, 'the sync node goes by ticks'
+    assert conductor.limit_ns > 11 * MS
+    conductor.tick(9 * MS, 5, {}, stands=True)
+    assert not stage.ticks[-1].pace
+    conductor.follow_host(0.0)
+    assert conductor.next_tick_ns == 11 * MS
+    assert not Stage(lockstep=True).conductor._pace
+
+
+def test_a_node_that_did_not_look_at_the_clock_is_told_the_time() -> None:
+    stage = Stage(lockstep=False)
+    stage.conductor.follow_host(1.0)
+    stage.join('/a', 'imu', wake_ms=10.4)
+    stage.conductor.tick(9 * MS, 5, {})
+    now_ns = stage.conductor.limit_ns
+    stage.conductor.attend(0.0, now_ns)
+    stage.conductor.attend(1.1 * REPEAT_S, now_ns)
+    assert stage.ticks[-1].time_ns == now_ns >= 10.4 * MS
+
+
 def test_a_late_wish_is_heard() -> None:
     stage = Stage(lockstep=False)
     stage.join('/a', 'imu', wake_ms=20)
