@@ -36,13 +36,16 @@ class TickClock:
         self._way_since_ns = 0
 
     def hear(self, tick: Tick, host_ns: int) -> None:
-        """Take a tick that is heard at `host_ns`; one of a barrier tells no time."""
+        """Take a tick that is heard at `host_ns`; one of a barrier only what episode it is."""
+        if (tick.run, tick.episode) != (self._tick.run, self._tick.episode):
+            self._tick = self._since = tick
+            self._pace = 1.0
+            self._way_ns = self._way_before_ns = NEVER_NS
         if not tick.wall_ns:
             return
-        if (tick.run, tick.episode) != (self._tick.run, self._tick.episode):
-            self._since, self._pace = tick, 1.0
-            self._way_ns = self._way_before_ns = NEVER_NS
         self._tick = tick
+        if not self._since.wall_ns:
+            self._since = tick
         if host_ns - self._way_since_ns > PACE_OVER_NS:
             self._way_since_ns = host_ns
             self._way_before_ns, self._way_ns = self._way_ns, NEVER_NS

@@ -36,6 +36,7 @@ def old(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize('name', ['sync', 'world', 'emulator', 'degrade'])
 def test_an_executable_says_it_and_exits_with_2(old: Path, name: str) -> None:
+    pytest.importorskip('rclpy', reason='without ROS that is what it says')
     done = started(old, str(ROOT / 'resource' / 'executables' / name), '--rig', 'demo')
     assert done.returncode == 2
     assert 'pydantic 1.10.14 is too old' in done.stderr
@@ -58,3 +59,24 @@ def test_the_command_line_says_it(old: Path) -> None:
     assert done.returncode == 2
     assert 'rig ros-env' in done.stderr
     assert 'Traceback' not in done.stderr
+
+
+WITH_NUMPY_1 = """
+import filterpy.kalman, mujoco, numpy, rich, scipy.ndimage, scipy.optimize, scipy.signal
+for name in (
+    'acos acosh asin asinh atan atan2 atanh astype bitwise_count bitwise_invert concat '
+    'cumulative_prod cumulative_sum isdtype matrix_transpose matvec permute_dims pow trapezoid '
+    'unique_all unique_counts unique_inverse unique_values unstack vecdot vecmat'
+).split():
+    vars(numpy).pop(name, None)
+from sensor_rig.inprocess import open_rig
+rig = open_rig('demo', skip_unavailable=True)
+for _ in range(500):
+    rig.step()
+"""
+
+
+def test_no_function_is_needed_that_only_numpy_2_has() -> None:
+    """Distributions of 2024 have NumPy 1.26, and ROS's messages are compiled against that."""
+    done = started(ROOT, '-c', WITH_NUMPY_1)
+    assert done.returncode == 0, done.stderr

@@ -107,6 +107,7 @@ NUMPY = Arrays(
             np.maximum(values, low, out=values), high, out=values
         ),
         'acos': np.arccos,
+        'pow': np.power,
         'norm': lambda rows: np.linalg.norm(rows, axis=1, keepdims=True),
         'dtype': lambda values: values.dtype,
     },

@@ -73,6 +73,8 @@ def test_a_new_run_and_a_barrier() -> None:
     clock = heard()
     clock.hear(Tick(99 * S, 0, run='a'), HOST + 10 * S)
     assert clock.now_ns(HOST + 10 * S) == 10 * S
+    clock.hear(Tick(-MS, 0, run='b', round=1), HOST + 20 * S)
+    assert clock.now_ns(HOST + 20 * S) == -MS, 'nothing of the run before'
     clock.hear(Tick(0, HOST + 20 * S, run='b'), HOST + 20 * S)
     assert clock.now_ns(HOST + 20 * S) == 0
 
