@@ -183,11 +183,7 @@ class Conductor:
         self._time_ns = time_ns
         self._since_s = None
         if not self.lockstep:
-            tick = self._make(time_ns, wall_ns, {})
-            if not stands and self._pace:
-                tick = replace(tick, pace=self._pace, ahead_ns=self._lead_ns + SLACK_NS)
-            self._send_tick(tick)
-            self._send_settled(tick)
+            self._tell(wall_ns, self._pace * (not stands))
             return
         self._truths.update(sent)
         tick = self._make(time_ns, wall_ns, self._truths)
@@ -198,6 +194,14 @@ class Conductor:
         self._send_tick(tick)
         if unheeded:
             self._answered()
+
+    def _tell(self, wall_ns: int, pace: float) -> None:
+        """Say the time outside lockstep."""
+        tick = self._make(self._time_ns, wall_ns, {})
+        if pace:
+            tick = replace(tick, pace=pace, ahead_ns=self._lead_ns + SLACK_NS)
+        self._send_tick(tick)
+        self._send_settled(tick)
 
     def remind(self) -> None:
         """Say the time again, for those who join while the world stands still."""
@@ -318,7 +322,8 @@ class Conductor:
             if self.blocked:
                 self._last()
             else:
-                self.tick(now_ns, 0, {})
+                self._time_ns = now_ns
+                self._tell(0, 0.0)
 
     def _behind(self, now_ns: int) -> bool:
         if self.lockstep:

@@ -272,6 +272,8 @@ def test_a_node_that_did_not_look_at_the_clock_is_told_the_time() -> None:
     stage.conductor.attend(0.0, now_ns)
     stage.conductor.attend(1.1 * REPEAT_S, now_ns)
     assert stage.ticks[-1].time_ns == now_ns >= 10.4 * MS
+    stage.conductor.attend(1.1 * GONE_S, now_ns)
+    assert not stage.conductor.roster.members, 'it was told and did not answer'
 
 
 def test_a_late_wish_is_heard() -> None:
