@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rig_common.arrays import Flags, Ids
@@ -170,16 +172,12 @@ class Stages:
 
 def rows_of(batch: Batch, chosen: Flags, ids: Ids) -> Batch:
     """Return the rows of `batch` where `chosen`; `ids` are all environments."""
-    return Batch(
-        ids[batch.envs][chosen],
-        batch.index[chosen],
-        batch.tick[chosen],
-        batch.time_ns[chosen],
-        batch.dt_s,
-        batch.period_s,
-        batch.is_measured,
-        batch.noise,
-        batch.state,
+    return replace(
+        batch,
+        envs=ids[batch.envs][chosen],
+        index=batch.index[chosen],
+        tick=batch.tick[chosen],
+        time_ns=batch.time_ns[chosen],
     )
 
 

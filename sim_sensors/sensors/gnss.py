@@ -152,7 +152,7 @@ class Gnss(Sensor[GnssConfig]):
 
     def _is_lost(self, previous: Array | None, batch: Batch) -> Array:
         """Return which rows [n] have no fix: a two-state Markov chain in time."""
-        chance = batch.noise.uniform('outage', batch, 1)[:, 0]
+        chance = batch.noise.draw('outage', batch)
         outage = self.config.outage
         lose = -np.expm1(-batch.period_s / outage.mean_interval_s)
         stay = np.exp(-batch.period_s / outage.mean_duration_s)

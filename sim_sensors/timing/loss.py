@@ -62,21 +62,21 @@ class LossChannel:
 
     def tries(self, batch: Captures) -> Ints:
         """Return how often lost messages [n] are sent again until one passes."""
-        draw = self._streams.uniform_at('retransmission', batch.envs, batch.index, 1)[:, 0]
+        draw = self._streams.draw('retransmission', batch)
         passed = self._xp.log(self._xp.maximum(draw, 1e-300)) / float(np.log(self.probability))
         return 1 + self._xp.minimum(self._xp.astype(passed, np.int64), MOST_TRIES - 1)
 
     def duplicated(self, batch: Captures) -> Flags:
         """Return which rows [n] arrive twice."""
-        draw = self._streams.uniform_at('duplicate', batch.envs, batch.index, 1)[:, 0]
+        draw = self._streams.draw('duplicate', batch)
         return draw < self.duplicate_probability
 
     def _lost(self, batch: Captures, lost: Flags) -> Flags:
         if self._in_bad < 1.0:
-            draw = self._streams.uniform_at('loss_in_bad', batch.envs, batch.index, 1)[:, 0]
+            draw = self._streams.draw('loss_in_bad', batch)
             lost = lost & (draw < self._in_bad)
         if self._packet:
-            draw = self._streams.uniform_at('packet_loss', batch.envs, batch.index, 1)[:, 0]
+            draw = self._streams.draw('packet_loss', batch)
             lost = lost | (draw < self._packet)
         return lost
 
@@ -94,14 +94,14 @@ class LossChannel:
             for row in self._xp.indices(skipped).tolist():
                 env = row if isinstance(envs, slice) else int(envs[row])
                 before[row] = self._state_at(env, int(index[row]) - 1)
-        draw = self._streams.uniform_at('loss', envs, index, 1)[:, 0]
+        draw = self._streams.draw('loss', batch)
         bad = self._xp.where(before, draw < self._stay, draw < self._enter)
         return self._xp.where(index == 0, draw < self._fraction, bad)
 
     def _run(self, batch: Captures) -> Flags:
         """Return the states of captures of the only environment that follow each other."""
         bad, first, found = bool(self._bad[0]), int(batch.index[0]), []
-        draws = self._streams.uniform_at('loss', batch.envs, batch.index, 1)[:, 0]
+        draws = self._streams.draw('loss', batch)
         for index, draw in enumerate(draws.tolist(), first):
             bad = draw < (self._fraction if not index else self._stay if bad else self._enter)
             found.append(bad)
@@ -113,23 +113,15 @@ class LossChannel:
         Most draws decide the state whatever it was before; looking back to the nearest one of
         those gives the same answer as running the chain from the start.
         """
-        undecided = []
-        rows, xp = self._xp.asarray(np.array([env])), self._xp
-        while k > 0:
-            here = xp.asarray(np.array([k]))
+        undecided, rows = [], self._xp.asarray(np.array([env]))
+        while True:
+            here = self._xp.asarray(np.array([k]))
             draw = float(self._streams.uniform_at('loss', rows, here, 1)[0, 0])
-            if draw < min(self._enter, self._stay):
-                state = True
-                break
-            if draw >= max(self._enter, self._stay):
-                state = False
+            state = draw < (self._enter if k else self._fraction)
+            if state == (draw < (self._stay if k else self._fraction)):
                 break
             undecided.append(draw)
             k -= 1
-        else:
-            first = xp.zeros(1, np.int64)
-            draw = float(self._streams.uniform_at('loss', rows, first, 1)[0, 0])
-            state = draw < self._fraction
         for draw in reversed(undecided):
             state = draw < (self._stay if state else self._enter)
         return state

@@ -299,7 +299,7 @@ class Transit:
         if self._stream.link is not None and not self._reliable:
             lost = self._also(lost, self._stream.link.at(batch.index)[1], CaptureFate.QUEUE_FULL)
         if condition.passing < 1.0:
-            draw = self._streams.uniform_at('loss_burst', batch.envs, batch.index, 1)[:, 0]
+            draw = self._streams.draw('loss_burst', batch)
             lost = self._also(lost, draw < 1.0 - condition.passing, CaptureFate.FAULT_LOSS)
         return lost
 

@@ -12,7 +12,7 @@ from rig_common.arrays import Ints
 from sim_sensors.timing.arrays import NUMPY, Array, Arrays, Rows
 from sim_sensors.timing.randomness.hashing import HashedNumbers
 from sim_sensors.timing.randomness.lanes import Lanes
-from sim_sensors.timing.randomness.noise_stream import Kind, NoiseStream
+from sim_sensors.timing.randomness.noise_stream import Captures, Kind, NoiseStream
 from sim_sensors.timing.randomness.processes import DriftSpec, DriftStream, MarkovStream
 
 NoiseStreamT = TypeVar('NoiseStreamT', bound=NoiseStream)
@@ -69,6 +69,11 @@ class RandomStreams:
     def uniform_at(self, stream: str, envs: Rows, k: Ints, width: int) -> Array:
         """Return uniforms [0, 1) [n, width] of index `k` [n] of `envs`, the caller's own."""
         return self.uniforms(stream, width).at(envs, k)
+
+    def draw(self, stream: str, captures: Captures) -> Array:
+        """Return a uniform [0, 1) for each capture, [n]."""
+        found: Array = self.uniform_at(stream, captures.envs, captures.index, 1)[:, 0]
+        return found
 
     def constant(self, stream: str, envs: Rows, width: int, kind: Kind = 'normal') -> Array:
         """Return numbers [n, width] that hold for an episode (a turn-on bias); do not write."""
