@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection, Iterator
-from mmap import ACCESS_READ, mmap
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sensor_rig.bags.storage.base import BrokenError, Damage, Miss
-from sensor_rig.bags.storage.unpacking import most_of
+from sensor_rig.bags.storage.base import BrokenError, Damage, FileBytes, Miss
+from sensor_rig.bags.storage.records import PRIVATE, Record, RecordFile
 
 MAGIC = b'ULog\x01\x12\x35'
 FIRST = 16
 """Where the first record is."""
-SYNC = b'\x2f\x73\x13\x20\x25\x0c\xbb\x12'
-LEAST_BYTES = {b'A': 4, b'B': 40, b'C': 3, b'D': 2, b'F': 3, b'I': 2, b'L': 9, b'M': 3, b'O': 2}
-LEAST_BYTES |= {b'P': 2, b'Q': 3, b'R': 2, b'S': len(SYNC)}
+SYNC_BYTES = b'\x2f\x73\x13\x20\x25\x0c\xbb\x12'
+DATA, SYNC = b'DS'
+LEAST_BYTES = dict(zip(b'ABCDFILMOPQRS', (4, 40, 3, 2, 3, 2, 9, 3, 2, 2, 3, 2, 8), strict=True))
 """What is at least in a record of each letter."""
-_SIGN = re.compile(rb'(?=..[ABCDFILMOPQRS])', re.DOTALL)
-CHAIN = 3
-"""As many records in a row that make sense are no accident."""
 MOST_BYTES = 0xFFFF
 """Of a record: its size has two bytes."""
 MOST_US = 2**62 // 1000
@@ -56,8 +52,10 @@ class Logged(NamedTuple):
         return np.frombuffer(self.raw, self.dtype)
 
 
-class ULogRecords:
+class ULogRecords(RecordFile):
     """What a log holds of some topics."""
+
+    _sign = re.compile(rb'(?=..[ABCDFILMOPQRS])', re.DOTALL)
 
     def __init__(self, path: Path, wanted: Collection[str], miss: Miss) -> None:
         self.logged: list[Logged] = []
@@ -68,94 +66,75 @@ class ULogRecords:
         self._appended: list[int] = []
         """Where something was appended: a record that goes beyond such a place ends there."""
         self._damage = Damage(path, miss)
-        strays = 0
-        on_disk = path.stat().st_blocks * 512
-        if path.stat().st_size > most_of(on_disk):
-            raise BrokenError(f'{on_disk} of its {path.stat().st_size} bytes are on the disk')
-        with path.open('rb') as file, mmap(file.fileno(), 0, access=ACCESS_READ) as self._data:
-            if self._data[: len(MAGIC)] != MAGIC:
-                raise BrokenError('it does not begin as a ULog')
-            for kind, start, end in self._records():
-                if kind == b'D':
-                    (number,) = struct.unpack_from('<H', self._data, start)
-                    about = self._known.get(number)
-                    if about is None:
-                        strays += 1
-                    elif about.name in wanted:
-                        about.raw.extend(self._data[start + 2 : start + 2 + about.dtype.itemsize])
-                elif kind in b'ABF':
-                    self._take(kind, self._data[start:end])
+        self._file = FileBytes(path)
+        try:
+            strays = self._read()
+        finally:
+            self._file.close()
         self.logged.sort(key=lambda each: each[:2])
         self._damage.tell_rest()
         if strays:
             self._damage.say(f'{strays} messages belong to no topic and are left out')
 
-    def _records(self) -> Iterator[tuple[bytes, int, int]]:
-        """Yield letter, start and end of the body of each record."""
-        place, size = FIRST, len(self._data)
-        while place < size:
-            end = self._end(place)
-            if end and (self._data[place + 2 : place + 3] in LEAST_BYTES or self._end(end)):
-                yield self._data[place + 2 : place + 3], place + 3, end
-                place = end
-                continue
-            following = self._following(place)
-            if following not in self._appended:
-                self._damage.at(
-                    place,
-                    'nothing makes sense from there on, or the file is cut there'
-                    if following == size
-                    else f'{following - place} bytes make no sense, and it is read on behind them',
-                )
-            place = following
+    def _read(self) -> int:
+        """Take in all records; return how many messages belong to no topic."""
+        strays = 0
+        for kind, _, start, end, *_ in self._records(FIRST):
+            if kind == DATA:
+                (number,) = struct.unpack('<H', self._file.at(start, 2))
+                about = self._known[number]
+                if about.name in self._wanted:
+                    about.raw.extend(self._file.at(start + 2, about.dtype.itemsize))
+            elif kind in b'ABF':
+                self._take(chr(kind), self._file.at(start, end - start))
+            else:
+                strays += kind == DATA | PRIVATE
+        return strays
 
-    def _end(self, place: int, *, is_known: bool = False) -> int:
-        """Return where the record at `place` ends, 0 where it makes no sense.
+    def _record(self, place: int) -> Record | None:
+        """Return the record at `place`; what is not known is private.
 
-        Newer letters are taken for records, too. `is_known` asks for more: a known letter, and a
-        message of a known topic.
+        That is a newer letter where a known one follows, or a message of no topic.
         """
-        head = self._data[place : place + 5]
+        head = self._file.at(place, 5)
         if len(head) < 4:
-            return 0
-        size, letter = int.from_bytes(head[:2], 'little'), head[2:3]
-        end = place + 3 + size
-        if end > len(self._data) or any(place < each < end for each in self._appended):
-            return 0
-        if letter not in LEAST_BYTES:
-            return end if letter.isupper() and size and not is_known else 0
-        if size < LEAST_BYTES[letter] or (letter == b'S' and self._data[place + 3 : end] != SYNC):
-            return 0
-        if letter == b'D':
+            return None
+        size, kind = int.from_bytes(head[:2], 'little'), head[2]
+        start, end = place + 3, place + 3 + size
+        if end > self._file.size or any(place < each < end for each in self._appended):
+            return None
+        if kind not in LEAST_BYTES:
+            following = self._file.at(end, 3)[2:]
+            goes_on = end == self._file.size or (following and following[0] in LEAST_BYTES)
+            is_newer = chr(kind).isupper() and size and goes_on
+            return Record(kind | PRIVATE, place, start, end) if is_newer else None
+        if size < LEAST_BYTES[kind]:
+            return None
+        if kind == SYNC and self._file.at(start, size) != SYNC_BYTES:
+            return None
+        if kind == DATA:
             about = self._known.get(int.from_bytes(head[3:], 'little'))
             if about is None:
-                return 0 if is_known else end
-            return end if about.dtype.itemsize <= size - 2 <= about.most_bytes else 0
-        return end
+                kind |= PRIVATE
+            elif not about.dtype.itemsize <= size - 2 <= about.most_bytes:
+                return None
+        return Record(kind, place, start, end)
 
-    def _following(self, place: int) -> int:
-        """Return where the records go on, the end of the file where nothing makes sense."""
-        for match in _SIGN.finditer(self._data, place + 1):
-            at = match.start()
-            if any(place < each <= at for each in self._appended):
-                return min(each for each in self._appended if each > place)
-            begin = at
-            for _ in range(CHAIN):
-                at = self._end(at, is_known=True)
-                if at in (0, len(self._data)):
-                    break
-            if at:
-                return begin
-        return min((each for each in self._appended if each > place), default=len(self._data))
+    def _next_place(self, place: int) -> int:
+        found = super()._next_place(place)
+        return min([found, *(each for each in self._appended if each >= place)])
 
-    def _take(self, kind: bytes, body: bytes) -> None:
+    def _may_pass_over(self, place: int, following: int) -> bool:
+        return following in self._appended
+
+    def _take(self, kind: str, body: bytes) -> None:
         """Take in what describes the messages: flags, a format, a topic."""
         try:
-            if kind == b'B':
+            if kind == 'B':
                 if body[8] & ~1 or any(body[9:16]):
                     raise BrokenError('it has parts that are not known here')
                 self._appended = [each for each in struct.unpack_from('<3Q', body, 16) if each]
-            elif kind == b'F':
+            elif kind == 'F':
                 name, _, fields = body.decode('ascii').partition(':')
                 self._formats[name] = fields
             else:

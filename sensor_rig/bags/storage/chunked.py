@@ -1,19 +1,18 @@
-"""A file whose messages lie in chunks (MCAP, ROS 1): its records one after the other, also behind
-a place that makes no sense; which chunk is read when, and how it is checked. The formats say how
-their records look.
+"""A file whose messages lie in chunks (MCAP, ROS 1): which one is read when, how it is checked.
+
+The formats say how their records look.
 """
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from binascii import crc32
 from bisect import bisect_left
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from rosbags.interfaces import Connection
 
@@ -26,6 +25,7 @@ from sensor_rig.bags.storage.base import (
     Message,
     Miss,
 )
+from sensor_rig.bags.storage.records import RecordFile
 from sensor_rig.bags.storage.unpacking import Budget, unpacked
 
 LEAST_RECORD_BYTES = 64
@@ -34,27 +34,6 @@ MOST_RECORDS = 1 << 17
 """Records that a chunk may have, however small it is; beyond that, one for each byte of it."""
 KEPT_BYTES = 1 << 26
 """Unpacked chunks that are kept: as many overlap in time. Others are unpacked again."""
-LOOK_BYTES = 1 << 20
-"""Of the file, in which the next record is looked for at once."""
-MOST_TRIED = 1 << 21
-"""Places that may be tried as the beginning of a record after one that makes no sense."""
-CHAIN = 3
-"""As many records in a row that make sense are no accident."""
-PRIVATE = 0x80
-"""Kinds of records from here on belong to applications."""
-
-
-class Record(NamedTuple):
-    """Where a record is."""
-
-    kind: int
-    place: int
-    start: int
-    end: int
-    """Of its body, as far as the file goes."""
-    whole: bool = True
-    fields: Mapping[bytes, bytes] = {}
-    """What its header says (ROS 1)."""
 
 
 @dataclass
@@ -95,11 +74,8 @@ class Walked(NamedTuple):
     end: int
 
 
-class ChunkedFile(ABC):
+class ChunkedFile(RecordFile):
     """Reads chunks in order of time and checks each against its checksum or its index."""
-
-    _sign: ClassVar[re.Pattern[bytes]]
-    """What every record of the file has in it."""
 
     def __init__(self, path: Path, miss: Miss, budget: Budget) -> None:
         self.path = path
@@ -131,14 +107,6 @@ class ChunkedFile(ABC):
         """Find the chunks and the connections."""
 
     @abstractmethod
-    def _record(self, place: int) -> Record | None:
-        """Return the record at `place`, None where there is none that makes sense."""
-
-    @abstractmethod
-    def _beginnings(self, sign: int) -> Iterable[int]:
-        """Return where a record may begin whose sign is at `sign`."""
-
-    @abstractmethod
     def _walk(self, data: bytes, at: int, end: int, most: int) -> Walked:
         """Return the records of a chunk from `at` to `end`, at most so many."""
 
@@ -152,60 +120,22 @@ class ChunkedFile(ABC):
 
     # ---- the file's own records -----------------------------------------------------------------
 
-    def _records(self, place: int) -> Iterator[Record]:
-        """Yield the records from `place` on; say which bytes make no sense."""
-        while place < self._file.size:
-            record = self._record(place)
-            if record is not None:
-                yield record
-                place = record.end
-                continue
-            following = self._next_place(place + 1)
-            size = following - place
-            # Zeros behind a chunk are padding; behind a message that lies in none they may be what
-            # a wrong length of it has left of a record.
-            is_padding = self._current is not None and size < LEAST_RECORD_BYTES
-            if self._current is not None:  # an index that is broken off is none
-                self._current.counts, self._current.index = None, []
-                self._current = None
-            if is_padding and following < self._file.size and not any(self._file.at(place, size)):
-                place = following
-                continue
-            self._damage.at(
-                place,
-                'nothing makes sense from there on, or the file is cut there'
-                if following >= self._file.size
-                else f'{following - place} bytes make no sense, and it is read on behind them',
-            )
-            place = following
+    def _may_pass_over(self, place: int, following: int) -> bool:
+        """Whether nothing is lost there: zeros behind a chunk are padding.
 
-    def _next_place(self, place: int) -> int:
-        """Return where the records go on, the end of the file where nothing makes sense."""
-        tried = 0
-        place = self._file.next_data(place)
-        while place < self._file.size and tried <= MOST_TRIED:
-            block = self._file.at(place, LOOK_BYTES + 16)
-            following = place + LOOK_BYTES
-            if not block.strip(b'\0'):  # zeros, or a hole
-                following = self._file.next_data(following)
-            for match in self._sign.finditer(block, 0):
-                for begin in self._beginnings(place + match.start()):
-                    tried += 1
-                    if self._goes_on(begin):
-                        return begin
-            place = following
-        return self._file.size
-
-    def _goes_on(self, place: int) -> bool:
-        """Whether records that make sense follow each other from here on."""
-        for _ in range(CHAIN):
-            record = self._record(place)
-            if record is None or record.kind >= PRIVATE:
-                return False
-            place = record.end
-            if place == self._file.size:
-                return True
-        return True
+        Behind a message that lies in none they may be what a wrong length of it has left of a
+        record.
+        """
+        if self._current is None:
+            return False
+        self._current.counts, self._current.index = None, []  # an index that is broken off is none
+        self._current = None
+        size = following - place
+        return (
+            size < LEAST_RECORD_BYTES
+            and following < self._file.size
+            and not any(self._file.at(place, size))
+        )
 
     def _enter(self, chunk: Chunk) -> None:
         """Take in the next chunk of the file."""

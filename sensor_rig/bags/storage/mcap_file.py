@@ -22,15 +22,9 @@ from rosbags.interfaces import (
 )
 
 from sensor_rig.bags.storage.base import MAX_RECEIVE_NS, BrokenError
-from sensor_rig.bags.storage.chunked import (
-    PRIVATE,
-    Chunk,
-    ChunkedFile,
-    Record,
-    StoredAt,
-    Walked,
-)
+from sensor_rig.bags.storage.chunked import Chunk, ChunkedFile, StoredAt, Walked
 from sensor_rig.bags.storage.profiles import profiles_of
+from sensor_rig.bags.storage.records import PRIVATE, Record
 
 MAGIC = b'\x89MCAP0\r\n'
 HEADER, FOOTER, SCHEMA, CHANNEL, MESSAGE, CHUNK, MESSAGE_INDEX = range(1, 8)
@@ -129,9 +123,6 @@ class McapFile(ChunkedFile):
             return
         if profile != 'ros2':
             raise BrokenError(f'its profile is {profile!r}, not ros2')
-
-    def _beginnings(self, sign: int) -> Iterable[int]:
-        return (sign,)
 
     def _record(self, place: int) -> Record | None:
         head = self._file.at(place, HEAD_BYTES)

@@ -24,7 +24,8 @@ from rosbags.interfaces import (
 from rosbags.typesys.msg import normalize_msgtype
 
 from sensor_rig.bags.storage.base import BrokenError
-from sensor_rig.bags.storage.chunked import Chunk, ChunkedFile, Record, StoredAt, Walked
+from sensor_rig.bags.storage.chunked import Chunk, ChunkedFile, StoredAt, Walked
+from sensor_rig.bags.storage.records import Record
 
 MAGIC = b'#ROSBAG V2.0\n'
 MESSAGE, BAG_HEADER, INDEX, CHUNK, CHUNK_INFO, CONNECTION = range(2, 8)
