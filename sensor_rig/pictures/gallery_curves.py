@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,18 +18,15 @@ if TYPE_CHECKING:
     from sensor_rig.pictures.gallery import Take
 
 
-def _curve(
-    axes: Axes,
-    time_s: Array,
-    measured: Array,
-    true: Array,
-    *,
-    colour: str = FIRST,
-    label: str = '',
-) -> None:
-    axes.plot(time_s, true, color=TRUE_OF[colour], linewidth=4.0, solid_capstyle='round')
-    axes.plot(time_s, measured, color=colour, linewidth=1.0, label=label)
-    axes.margins(x=0.01, y=0.12)
+class Line(NamedTuple):
+    """One quantity of a panel over time."""
+
+    field: str
+    column: int | None = 0
+    """Column of the field; None takes the length of its vectors."""
+    scale: float = 1.0
+    label: str = ''
+    colour: str = FIRST
 
 
 def _errors(axes: Axes, take: Take, errors: Mapping[str, Any], unit: str, **line: Any) -> None:
@@ -50,65 +47,53 @@ def _over_time(axes: Axes, unit: str, *, bottom: bool = True) -> None:
         axes.tick_params(labelbottom=False)
 
 
-def series(unit: str, field: str, *, column: int | None = None, scale: float = 1.0) -> Panel:
-    """Return a panel of one quantity over time."""
+def over_time(unit: str, *lines: Line) -> Panel:
+    """Return a panel of quantities in one unit."""
 
     def panel(figure: Figure, cell: SubplotSpec, take: Take) -> None:
-        axes = figure.add_subplot(cell)
-        measured, true = (
-            _column(values, column) * scale for values in (take.measured(field), take.true(field))
-        )
-        with np.errstate(invalid='ignore'):
-            finite = [np.where(np.isfinite(values), values, np.nan) for values in (measured, true)]
-        _curve(axes, take.time_s, *finite)
-        _over_time(axes, unit)
+        _draw(figure.add_subplot(cell), take, unit, lines)
 
     return panel
 
 
+def _draw(
+    axes: Axes, take: Take, unit: str, lines: Sequence[Line], *, bottom: bool = True
+) -> None:
+    for line in lines:
+        measured, true = (
+            _column(values, line.column) * line.scale
+            for values in (take.measured(line.field), take.true(line.field))
+        )
+        axes.plot(
+            take.time_s, true, color=TRUE_OF[line.colour], linewidth=4.0, solid_capstyle='round'
+        )
+        axes.plot(take.time_s, measured, color=line.colour, linewidth=1.0, label=line.label)
+    axes.margins(x=0.01, y=0.12)
+    _over_time(axes, unit, bottom=bottom)
+    if len(lines) > 1:
+        axes.legend(loc='upper right', ncols=2)
+
+
 def _column(values: Array, column: int | None) -> Array:
+    """Return one number of each sample, NaN for those that are not finite."""
     flat = values.reshape(len(values), -1).astype(float)
-    return flat[:, column or 0]
+    found = np.linalg.norm(flat, axis=1) if column is None else flat[:, column]
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def first_field(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Show the first value of a sensor nobody has drawn a panel for."""
     field = next(iter(take.sensor.return_layout.shapes))
-    series(field, field)(figure, cell, take)
+    over_time(field, Line(field))(figure, cell, take)
 
 
 def imu(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Yaw rate and what is felt upwards."""
+    yaw = Line('angular_velocity', 2, float(np.degrees(1.0)))
+    up = Line('linear_acceleration', 2, colour=SECOND)
     rows = cell.subgridspec(2, 1, hspace=0.18)
-    axes = figure.add_subplot(rows[0])
-    _curve(
-        axes,
-        take.time_s,
-        np.degrees(take.measured('angular_velocity')[:, 2]),
-        np.degrees(take.true('angular_velocity')[:, 2]),
-    )
-    _over_time(axes, 'yaw rate, deg/s', bottom=False)
-    axes = figure.add_subplot(rows[1])
-    _curve(
-        axes,
-        take.time_s,
-        take.measured('linear_acceleration')[:, 2],
-        take.true('linear_acceleration')[:, 2],
-        colour=SECOND,
-    )
-    _over_time(axes, 'up, m/s²')
-
-
-def magnetometer(figure: Figure, cell: SubplotSpec, take: Take) -> None:
-    """Field along x and y."""
-    axes = figure.add_subplot(cell)
-    measured, true = (
-        1e6 * each for each in (take.measured('magnetic_field'), take.true('magnetic_field'))
-    )
-    _curve(axes, take.time_s, measured[:, 0], true[:, 0], label='x')
-    _curve(axes, take.time_s, measured[:, 1], true[:, 1], colour=SECOND, label='y')
-    _over_time(axes, 'µT')
-    axes.legend(loc='upper right', ncols=2)
+    _draw(figure.add_subplot(rows[0]), take, 'yaw rate, deg/s', [yaw], bottom=False)
+    _draw(figure.add_subplot(rows[1]), take, 'up, m/s²', [up])
 
 
 def gnss(figure: Figure, cell: SubplotSpec, take: Take) -> None:
@@ -183,7 +168,7 @@ def switch(figure: Figure, cell: SubplotSpec, take: Take) -> None:
 
 def ranger(figure: Figure, cell: SubplotSpec, take: Take) -> None:
     """Distance, and when there was none."""
-    series('m', 'range')(figure, cell, take)
+    over_time('m', Line('range'))(figure, cell, take)
     axes = figure.axes[-1]
     none = ~np.isfinite(take.measured('range').astype(float))
     if none.any():
@@ -200,13 +185,3 @@ def ranger(figure: Figure, cell: SubplotSpec, take: Take) -> None:
         )
         axes.set_ylim(low, high)
         axes.legend(loc='lower right')
-
-
-def wrench(figure: Figure, cell: SubplotSpec, take: Take) -> None:
-    """Size of the force."""
-    axes = figure.add_subplot(cell)
-    measured, true = (
-        np.linalg.norm(each, axis=1) for each in (take.measured('force'), take.true('force'))
-    )
-    _curve(axes, take.time_s, measured, true)
-    _over_time(axes, 'force, N')

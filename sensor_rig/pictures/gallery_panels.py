@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from sensor_rig.pictures import gallery_curves as curves
 from sensor_rig.pictures import gallery_images as pictures
-from sensor_rig.pictures.gallery_style import FIRST, SOFT, TRUE, Panel
+from sensor_rig.pictures.gallery_curves import Line, over_time
+from sensor_rig.pictures.gallery_style import FIRST, SECOND, SOFT, TRUE, Panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,27 +56,31 @@ def legend(figure: Figure) -> None:
 
 
 PANELS: dict[str, Panel] = {
-    'barometer': curves.series('Pa', 'fluid_pressure'),
+    'barometer': over_time('Pa', Line('fluid_pressure')),
     'camera': pictures.camera,
     'clock_pps': curves.pulses,
     'contact': curves.switch,
-    'contact_force': curves.wrench,
-    'contact_probe': curves.series('mm', 'range', scale=1e3),
+    'contact_force': over_time('force, N', Line('force', None)),
+    'contact_probe': over_time('mm', Line('range', scale=1e3)),
     'depth_camera': pictures.depth,
-    'force_torque': curves.wrench,
+    'force_torque': over_time('force, N', Line('force', None)),
     'gnss': curves.gnss,
     'height_scan': pictures.heights,
     'imu': curves.imu,
-    'joint_state': curves.series('rad/s', 'velocity'),
+    'joint_state': over_time('rad/s', Line('velocity')),
     'lidar2d': pictures.scan,
     'lidar3d': pictures.cloud,
-    'magnetometer': curves.magnetometer,
+    'magnetometer': over_time(
+        'µT',
+        Line('magnetic_field', 0, 1e6, 'x'),
+        Line('magnetic_field', 1, 1e6, 'y', SECOND),
+    ),
     'pose': curves.pose,
     'range': curves.ranger,
     'segmentation': pictures.labels,
     'tactile': pictures.tactile,
     'temperature_grid': pictures.heat,
     'wheel_odometry': curves.odometry,
-    'wind': curves.series('m/s', 'vector'),
+    'wind': over_time('m/s', Line('vector')),
 }
 """Type name -> how it is drawn; what is not here shows its first value over time."""
