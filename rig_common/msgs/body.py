@@ -150,7 +150,7 @@ def joint_state(
 ) -> Template:
     """sensor_msgs/msg/JointState: position rad or m, velocity, effort, each [len(names)].
 
-    A part that is not asked for is an empty sequence, as the message's definition wants it.
+    A part that is left out is an empty sequence, as the message's definition requires.
     """
     builder = _stamped('sensor_msgs/msg/JointState', frame_id)
     builder.strings(names)

@@ -50,7 +50,7 @@ class MessageType:
     """Other cues that can read it, where a rig file asks for one."""
     cue_bias_s: float = 0.0
     """Time error of the cue that stays, however long it is averaged, s. A simulated sensor that
-    errs less says so itself (`Sensor.sync_facts`)."""
+    has a smaller error declares it (`Sensor.sync_facts`)."""
     latency_s: tuple[float, float] = (0.02, 0.02)
     """Usual time from the end of a capture to its arrival, and its sigma: a recording cannot tell
     them from the offset of the clock."""

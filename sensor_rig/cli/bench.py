@@ -22,7 +22,7 @@ GROUP = 'maintain'
 HELP = 'measure speed and accuracy, also beside other tools'
 EPILOG = (
     'exit code: 1 when a benchmark failed or, with --check, when something got worse by '
-    'more than 20 %; a missed target is shown and is no failure'
+    'more than 20 %; a missed target is shown and does not count as a failure'
 )
 
 VERDICTS = {None: ('', ''), True: ('met', 'green'), False: ('missed', 'red')}
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run, show, and keep or compare."""
     root = source_root()
-    sys.path.insert(0, str(root))  # the benchmarks are no part of the installed package
+    sys.path.insert(0, str(root))  # the benchmarks are not part of the installed package
     driver, results = (importlib.import_module(f'bench.{name}') for name in ('driver', 'results'))
     if args.list:
         print_table(

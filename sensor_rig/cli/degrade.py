@@ -25,7 +25,7 @@ HELP = 'apply delay, clock error, loss and faults to a recording or to live topi
 EPILOG = """examples:
   rig degrade drive/ drive_late/ --rig faults.yaml     a recording into a new one
   rig degrade --live --rig faults.yaml                 live: <topic> to degraded/<topic>
-exit code: 1 when the recording breaks off (OUT has what was before), 2 for a mistake"""
+exit code: 1 when part of the recording could not be read (OUT has the rest), 2 for a mistake"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -79,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def page_place(args: argparse.Namespace) -> PagePlace:
-    """Return where the page is to be; only a port that nobody asked for may become another."""
+    """Return the place of the page; only the default port may be replaced by another."""
     place = PagePlace(
         DEFAULT_PORT if args.page_port is None else args.page_port,
         args.page_host,
@@ -93,9 +93,9 @@ def page_place(args: argparse.Namespace) -> PagePlace:
 def warning(host: str, port: int, token: str | None) -> str:
     """Return what to say of a page that other machines can reach."""
     who, how = (
-        ('whoever', 'There is no password.')
+        ('anyone who', 'There is no password.')
         if not token
-        else ('whoever knows the token and', 'Nothing is encrypted, the token neither.')
+        else ('anyone who knows the token and', 'Nothing is encrypted, not even the token.')
     )
     return (
         f'WARNING: the live page answers on {host}: {who} reaches port {port} of this machine '

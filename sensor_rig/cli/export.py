@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         raise RigError('export needs what is known (IN) and tools (--to); "--list" shows them')
     for name in args.to:
         if name not in TOOLS:
-            raise RigError(f'--to {name} is no tool; {hint(name, list(TOOLS), "there are")}')
+            raise RigError(f'--to is {name!r}; {hint(name, list(TOOLS), "the tools are")}')
     if not args.input.exists():
         raise RigError(f'there is nothing at {args.input}')
     known = _knowledge(args)

@@ -140,7 +140,7 @@ def _run(command: ModuleType, parsed: argparse.Namespace) -> int:
 
 
 def overview() -> str:
-    """Return the text of `--help`: the commands by what people want, one line each."""
+    """Return the text of `--help`: the commands in groups by purpose, one line each."""
     program = registry.program_name()
     found = list(registry.commands())
     width = max(16, *(len(command.NAME) for command in found))

@@ -17,7 +17,7 @@ from sync_engine.streams.buffer import Packet
 
 MOST_WAITING = 10_000
 MOST_INPUTS = 1000
-"""Members of a bundle; one of more is none of ours."""
+"""Most members of a bundle; a larger one was not made by this project and is ignored."""
 LARGEST_FIRST = 1 << 20
 """Bytes of the bundle message whose names are kept."""
 COLLECTED = (Packet(0, 0, None, 0, 0),)
@@ -46,8 +46,8 @@ class HeardBundles:
 
     def bundle(self, raw: bytes) -> None:
         """Take a `sync/bundle` message; one that cannot be read is left out."""
-        # Whoever sent it: reading raises CdrError, KeyError or ValueError, numbers without bound
-        # OverflowError.
+        # Any node may have sent it: reading raises CdrError, KeyError or ValueError, and
+        # OverflowError for numbers out of range.
         with suppress(CdrError, KeyError, ValueError, OverflowError):
             head, *members = read_diagnostic_array(raw)[1]
             found = _bundle(head, members)

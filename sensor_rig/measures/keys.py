@@ -47,7 +47,7 @@ def _input(name: str, sensor: JsonObject, bundles: int) -> Iterator[tuple[str, f
     counts, truth = sensor['counts'], sensor['truth']
     received = counts['received']
     yield f'{name}.received', received
-    if USED[0].value in counts:  # whoever only heard the bundles does not know
+    if USED[0].value in counts:  # not known where only the bundles were received
         used = sum(counts[each.value] for each in USED)
         yield f'{name}.used', used
         yield f'{name}.used_fraction', used / received if received else 0.0

@@ -31,7 +31,7 @@ def simulated_measures(
 
 
 class RigWatch:
-    """Looks at what a rig does, tick by tick; for loops that are written by others."""
+    """Takes the measures of a rig step by step, for loops outside this module."""
 
     def __init__(self, rig: InProcessRig) -> None:
         self._rig = rig

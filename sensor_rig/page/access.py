@@ -20,7 +20,7 @@ class PagePlace:
     """0 is any free one."""
     host: str = LOCAL
     token: str | None = None
-    """None: whoever reaches it sees it."""
+    """None: anyone who reaches it sees it."""
     may_move: bool = True
     """Whether the next free port does as well where this one is taken."""
 
@@ -32,7 +32,7 @@ class PagePlace:
 
 
 def require_token(token: str) -> None:
-    """Raise RigError for a token that is no protection."""
+    """Raise RigError for a token that is too short or cannot be printed."""
     if len(token) < SHORTEST_TOKEN or not token.isprintable():
         raise RigError(
             f'the token of the live page has {len(token)} characters; it needs at '
@@ -43,7 +43,7 @@ def require_token(token: str) -> None:
 def require_address(host: str, port: int, *, may_move: bool) -> None:
     """Raise RigError where nothing can answer on `host`:`port`.
 
-    A taken port is no mistake where the page `may_move` to another one.
+    A port that is taken is allowed where the page `may_move` to another one.
     """
     import socket
 
@@ -78,7 +78,7 @@ def _refusal(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return taken(host, port)
     if error.errno == errno.EADDRNOTAVAIL:
-        return f'the live page cannot answer on {host}: it is no address of this machine'
+        return f'the live page cannot answer on {host}: it is not an address of this machine'
     if error.errno == errno.EACCES:
         return (
             f'the live page may not answer on port {port} of {host}: this user has no right '

@@ -60,8 +60,8 @@ class Page:
     ) -> None:
         """Serve on `host`:`port`, on this machine only unless told otherwise.
 
-        With a `token` only to those who show it. Where the port is taken, and the page
-        `may_move`, it takes the next free one. `settings` is what the sensors are set to, by
+        With a `token` the address must contain it. A page that `may_move` takes the next free
+        port where its own is taken. `settings` is what the sensors are set to, by
         name, and `speed` how fast time is meant to run.
         """
         self._needs_token = token is not None

@@ -178,7 +178,7 @@ class Controls:
                 yield command
 
     def note(self, sensor: str, key: str, value: object) -> None:
-        """Take it that a parameter of a sensor was changed, by whomever."""
+        """Take over a changed parameter of a sensor, from here or from another program."""
         before = self._settings.get(sensor)
         if before is None:
             return

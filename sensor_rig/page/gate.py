@@ -52,9 +52,9 @@ class Gate:
         if token is not None:
             require_token(token)
         self._token = (token or '').encode()
-        # Made from the token: a page left open finds a restarted rig again, and nobody reads the
-        # token itself from the browser's cookies. A name of its own, because a browser shares
-        # cookies between all ports of a machine.
+        # Made from the token: a page left open finds a restarted rig again, and the
+        # token itself cannot be read from the browser's cookies. The name is its own, because a
+        # browser shares cookies between all ports of a machine.
         self._pass = hmac.new(self._token, b'live page', hashlib.sha256).hexdigest()
         self._cookie = f'sensor_rig_{self._pass[:8]}'
 

@@ -36,8 +36,8 @@ class PageScene:
         self._api.add_light_ambient('/light/ambient', intensity=0.9)
         self._api.add_light_directional('/light/sun', intensity=1.6, position=(-6.0, -8.0, 12.0))
         mujoco.mj_forward(world.model, world.data())
-        # The world is moved under the camera, not the camera over the world: how a person turns
-        # the view is then nobody else's business, and the robot cannot leave it.
+        # The world is moved under the camera, not the camera over the world: the view stays as
+        # the person turned it, and the robot stays in it.
         self._root = self._api.add_frame('/world', show_axes=False)
         scene = Scene(world.model)
         for shape, position, quat in zip(

@@ -1,4 +1,4 @@
-"""Starts viser's server so that a start that fails is an error and not a wait without end.
+"""Starts viser's server so that a failed start is an error instead of an endless wait.
 
 viser binds its port in a thread of its own and waits for it for ever: should that thread fail,
 neither an exception nor a signal would end the wait.
@@ -16,7 +16,7 @@ from rig_common.errors import RigError
 from sensor_rig.page.access import require_address, taken
 
 START_S = 30.0
-"""Wall time after which a server that says nothing has failed."""
+"""Wall time after which a server that has not started has failed."""
 
 
 def start_server(
@@ -52,7 +52,7 @@ class _Start:
             threading.excepthook = before
         if self._server is not None:
             return self._server
-        why = f'{self._error}' if heard else f'it said nothing for {patience_s:g} s'
+        why = f'{self._error}' if heard else f'no answer for {patience_s:g} s'
         raise RigError(f'the live page did not start on {self._where}: {why}')
 
     def _run(self) -> None:

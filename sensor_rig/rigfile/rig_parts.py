@@ -96,7 +96,7 @@ def _with_file(raw: Mapping[str, Any], file: Path, where: str) -> Mapping[str, o
 def link_configs(
     values: Mapping[str, object], sensors: Mapping[str, SensorConfig], mistakes: Mistakes
 ) -> dict[str, LinkConfig]:
-    """Return the validated lines that sensors share: every one given is used, and vice versa."""
+    """Return the validated links of the sensors; every link is used and every used link exists."""
     raw = section(values, 'links')
     used = {config.link for config in sensors.values()}
     links: dict[str, LinkConfig] = {}
@@ -126,7 +126,7 @@ def link_configs(
 
 
 def check_triggers(sensors: Mapping[str, SensorConfig], mistakes: Mistakes) -> None:
-    """Refuse a trigger that is no sensor, and triggers that go round in a circle."""
+    """Refuse a trigger that is not a sensor, and triggers in a circle."""
     for name, config in sensors.items():
         key = f'sensors.{name}.trigger'
         if config.trigger and config.trigger not in sensors:

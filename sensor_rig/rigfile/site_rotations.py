@@ -1,4 +1,4 @@
-"""How the sites of a model are turned, as far as its XML says so in plain words.
+"""The rotations of the sites of a model, where its XML gives them as quaternions.
 
 The model is not compiled for this: the sync node must start without a simulator. What only the
 compiler knows (a site of an included file, of a class, one given by other angles) stays unknown,
@@ -26,7 +26,7 @@ def site_rotations(model: str, base_dir: Path) -> dict[str, Quaternion]:
     try:
         root = ElementTree.parse(file).getroot()
     except (OSError, ElementTree.ParseError):
-        return {}  # said where the model is loaded
+        return {}  # reported when the model is loaded
     if root.find('.//default//site') is not None or root.find('.//include') is not None:
         return {}
     found = {}

@@ -61,7 +61,7 @@ class StreamKeys(Strict):
         for topic in topics:
             if not topic.strip('/') or any(letter.isspace() for letter in topic):
                 raise ValueError(
-                    f'{topic!r} is no topic; write a name such as /imu/data or a '
+                    f'{topic!r} is not a topic; write a name such as /imu/data or a '
                     f'pattern such as /camera/*'
                 )
         return topics

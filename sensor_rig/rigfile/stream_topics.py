@@ -11,9 +11,9 @@ from sensor_rig.rigfile.stream_keys import StreamConfig
 
 PATTERN = frozenset('*?[')
 OWN = ('/truth/', '/_truth/', '/degraded/')
-"""What patterns never mean: the truth, and what this makes itself."""
+"""Topics that patterns do not match: the truth, and the output of degrade."""
 SYSTEM = frozenset({'/clock', '/diagnostics', '/parameter_events', '/rosout', '/tf_static'})
-"""Nor these: nobody means them by `*`. An exact name takes any topic."""
+"""Patterns do not match these either; an exact name matches any topic."""
 
 
 def absolute(topic: str) -> str:

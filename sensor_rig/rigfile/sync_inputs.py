@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CUE_WANDER = 0.02
 """Chance that the times of turns wander against the stamps. A simulated sensor has one clock for
-both, so they never do; the rest is for faults that nobody has thought of."""
+both, so they never do; the rest allows for unknown faults."""
 
 
 def simulated_inputs(sensors: Mapping[str, AnySensor]) -> dict[str, Parameters]:
@@ -98,7 +98,7 @@ def add_imu_rotations(
     imu: object,
     sites: Mapping[str, Quaternion],
 ) -> None:
-    """Tell each input how its frame is turned against the IMU's, where both mounts say so.
+    """Set the rotation of each input's frame against the IMU's, where both mounts give it.
 
     `sites` are the rotations of the model's sites that are known; a sensor on another one is left
     undeclared, and the engine estimates its rotation from motion.

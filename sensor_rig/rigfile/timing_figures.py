@@ -1,4 +1,4 @@
-"""What a rig file's timing keys come to: latency quantiles, correlation, how far clocks go."""
+"""The result of a rig file's timing keys: latency quantiles, correlation, clock errors."""
 
 from __future__ import annotations
 

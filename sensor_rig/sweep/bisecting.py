@@ -1,4 +1,4 @@
-"""Spends further runs where the boundary is: halves every bracket until it is narrow enough."""
+"""Makes further runs at the boundary: halves every bracket until it is narrow enough."""
 
 from __future__ import annotations
 

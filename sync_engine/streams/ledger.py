@@ -43,7 +43,7 @@ USED = (Outcome.BUNDLED, Outcome.COLLECTED, Outcome.CONSUMED)
 DROPPED = tuple(each for each in Outcome if each not in USED)
 
 MEANING = {
-    Outcome.UNMATCHED: 'no bundle wanted it, as of a stream faster than the reference',
+    Outcome.UNMATCHED: 'in no bundle; usual for a stream that is faster than the reference',
     Outcome.EXPIRED: 'waited longer than the buffer keeps it',
     Outcome.OVERFLOW: 'pushed out of a full buffer',
     Outcome.LATE: 'came after the bundles of its time',

@@ -65,7 +65,7 @@ def parse(command: ModuleType, arguments: list[str]) -> argparse.Namespace:
 
 
 def inputs_of(command: ModuleType, parsed: argparse.Namespace) -> Iterator[tuple[str, Path]]:
-    """Yield (what it is, path) of every file or folder that a command line wants to read."""
+    """Yield (what it is, path) of every file or folder that a command line names as input."""
     for action in parser_of(command)._actions:
         value = getattr(parsed, action.dest, None)
         if action.type is Path and not action.option_strings and action.dest != 'output' and value:

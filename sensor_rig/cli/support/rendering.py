@@ -27,6 +27,6 @@ def begin_trial_for(rig: str) -> None:
         with found.open(encoding='utf-8') as file:
             text = file.read(LOOKED_AT)
     except (OSError, ValueError):
-        return  # whoever reads the rig says what is wrong with it
+        return  # reported when the rig is read
     if _RENDERED.search(text) and 'renderer: rays' not in text:
         begin_trial()

@@ -1,6 +1,6 @@
 """The documentation site, made by MkDocs from the pages of the source tree.
 
-MkDocs wants one folder of pages. The tree has them at its root, in docs/, datasheets/ and
+MkDocs reads one folder of pages. The tree has them at its root, in docs/, datasheets/ and
 bench/results/, so they are copied into a temporary folder in the same places: links stay as they
 are. Pages of sensors and results, which come and go, are added to the navigation here.
 """

@@ -20,7 +20,7 @@ SWITCH = 'contact'
 """The type of a sensor that is open or closed, as a Range."""
 FORCES = ('contact_force', 'force_torque')
 MOST_TRACES = 1000
-"""Joints, or contacts, that are kept; more come from nobody who means well."""
+"""Joints, or contacts, that are kept: a bound for hostile messages."""
 
 
 class Heard(NamedTuple):
@@ -77,7 +77,7 @@ class Limbs:
         line = 'true' if is_true else 'measured'
 
         def take(buf: bytes) -> None:
-            with suppress(CdrError):  # whoever sent it; the page only watches
+            with suppress(CdrError):  # of any sender; the page only watches
                 stamp_ns, values = _values(name, kind, buf)
                 time_s = self._base.run_ns(stamp_ns) / NS_PER_S if is_true else self._now_s()
                 traces = self.body.joints if kind == JOINTS else self.body.contacts

@@ -50,7 +50,7 @@ LONGEST = 80
 PERIOD_S = 0.1
 """Wall time between two drawings."""
 REST = 2.0
-"""Wall time after a drawing, in drawings: where the machine is slow, the rig goes first."""
+"""Pause after a drawing, in durations of it: on a slow machine the rig has priority."""
 MEMBERS_HZ = 400.0
 """Rate for which the queues of a bundle's members are made: an IMU's is the highest."""
 KEPT_SCANS = 8
@@ -215,7 +215,7 @@ class PageNode(Monitor):
             self._placer.add_pose(read_odometry(buf))
 
     def _listen(self) -> None:
-        """Begin or end to hear what only a looker needs."""
+        """Subscribe to what only the page needs while a browser has it open; else unsubscribe."""
         if self._is_watched and not self._listening:
             self._hear('sync/bundle', 'diagnostic_msgs/msg/DiagnosticArray', self._on_bundle)
             hidden = self._rig.simulated_world.hide_truth
@@ -284,7 +284,7 @@ class PageNode(Monitor):
             self._history.add_window(WindowPoint(now_s, engine.window_ms, engine.motion_intensity))
 
     def _note_steps(self) -> None:
-        """See a clock's step when it happens, not when the sync node reports next."""
+        """Draw a clock's step when it happens, not with the next report of the sync node."""
         for name in self._history.offsets:
             true_ms = self._true_offset_ms(name)
             if true_ms is not None:

@@ -146,6 +146,6 @@ class Remote:
         if client is None:
             client = self._clients[service] = self._node.create_client(kind, service)
         if not client.service_is_ready() and not client.wait_for_service(timeout_sec=0.5):
-            self._say(f'nobody answers {service}')
+            self._say(f'no node answers {service}')
             return None
         return client

@@ -58,7 +58,7 @@ class Boundary:
 
 
 def is_good(status: str, measures: Mapping[str, float], claims: Sequence[Claim]) -> bool:
-    """Return whether a run ended well and holds every limit; a measure it lacks holds none."""
+    """Return whether a run ended well and meets every limit; a missing measure meets none."""
     return status == RunStatus.OK.value and all(
         claim.key in measures and claim.holds(measures[claim.key]) for claim in claims
     )

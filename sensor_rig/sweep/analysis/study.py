@@ -180,7 +180,7 @@ class Study:
 
     @property
     def shown(self) -> list[str]:
-        """The measures that people want to see: those of the limits, else the first."""
+        """The measures that are drawn: those of the limits, else the first eight."""
         wanted = list(dict.fromkeys(claim.key for claim in self.plan.claims))
         return wanted or self.measures[:8]
 

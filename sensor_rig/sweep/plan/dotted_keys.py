@@ -30,7 +30,7 @@ def with_values(
         for part in path:
             place = place.setdefault(part, {})
             if not isinstance(place, dict):
-                raise RigError(f'vary: {key} leads through {part!r}, which is no map')
+                raise RigError(f'vary: {key} leads through {part!r}, which is not a map')
         place[last] = _fitting(last, place.get(last), value)
     return changed
 

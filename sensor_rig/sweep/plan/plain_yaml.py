@@ -61,5 +61,5 @@ def read_yaml(file: Path) -> dict[str, object]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise RigError(not_yaml(file, data.decode('utf-8-sig'), error)) from None
     if not isinstance(values, dict):
-        raise RigError(f'{file} is no plan; it should be a map with rig: and vary:')
+        raise RigError(f'{file} is not a plan; it should be a map with rig: and vary:')
     return values

@@ -215,7 +215,7 @@ class Plan(Strict):
     def _count_of_seeds(cls, given: object) -> object:
         if isinstance(given, int) and not isinstance(given, bool):
             if not 1 <= given <= MAX_RUNS:
-                raise ValueError(f'{given} is no number of seeds; it should be 1 or more')
+                raise ValueError(f'seeds is {given}; a number of seeds should be 1 or more')
             return tuple(range(given))
         return given
 
@@ -247,7 +247,7 @@ class Plan(Strict):
             if keys.count(key) > 1:
                 raise ValueError(f'the key {key} varies twice')
             if key == 'seed':
-                raise ValueError('seed is no factor; write seeds')
+                raise ValueError('seed is not a factor; write seeds')
         return self
 
     def _check_factor(self, name: str, factor: Factor) -> None:

@@ -1,4 +1,4 @@
-"""The files that a sweep reads, so that they can be told apart by digest and taken elsewhere."""
+"""The files that a sweep reads: their digests, and what is copied to other machines."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from sim_sensors.outbox import Message
 
 
 class WatchedRig(InProcessRig):
-    """A rig whose measures are taken whoever steps it."""
+    """A rig that takes its measures at every step."""
 
     def __init__(self, config: RigConfig) -> None:
         super().__init__(config)

@@ -17,7 +17,7 @@ class RunStatus(str, Enum):
     FAILED = 'failed'
     """The system under test raised an exception or ended with another exit code than 0."""
     REFUSED = 'refused'
-    """The values of this run make no valid rig, or its answer is no answer."""
+    """The values of this run make no valid rig, or its answer cannot be read."""
     TIMEOUT = 'timeout'
     """Ended at `time_limit_s`."""
     MEMORY = 'memory'
@@ -48,10 +48,10 @@ class RunOutcome:
     """Whether it was lost with its worker through no fault of its own, and should be repeated."""
 
     def to_json(self) -> bytes:
-        """Return it as another machine is told it: text, which runs no code when it is read."""
+        """Return it as JSON for another machine; reading JSON runs no code."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_json(cls, text: bytes) -> RunOutcome:
-        """Return what another machine told; a ValueError where that is no outcome."""
+        """Return the outcome that another machine sent; raise ValueError for anything else."""
         return TypeAdapter(cls).validate_json(text)

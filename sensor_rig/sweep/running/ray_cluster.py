@@ -30,7 +30,7 @@ AHEAD = 4
 """Tasks for each core that are handed to Ray at a time; what waits there can be moved."""
 LOCAL_ONLY = {'RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER': '0'}
 """Ray's switch for a node that listens on 127.0.0.1 only, whatever the system; read when Ray is
-imported. Whoever reaches the ports of a Ray can run code."""
+imported. Anyone who reaches the ports of Ray can run code."""
 PREFIX = 'sensor_rig_sweep_'
 
 
@@ -175,7 +175,7 @@ def unpacked(files: Mapping[str, bytes], digest: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(data)
     try:
-        made.rename(root)  # whoever is first; the files are the same
+        made.rename(root)  # another worker may have been first; its files are the same
     except OSError:
         shutil.rmtree(made)
     return root

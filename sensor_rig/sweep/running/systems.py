@@ -231,7 +231,7 @@ def numbers(answer: object, who: str) -> Measures:
         answer = {'value': answer}
     found = dict(_numbers(answer, '', who))
     if len(found) > MOST_NUMBERS:
-        raise RigError(f'{who} gave {len(found)} numbers; more than {MOST_NUMBERS} are no table')
+        raise RigError(f'{who} gave {len(found)} numbers; at most {MOST_NUMBERS} are allowed')
     return found
 
 

@@ -65,7 +65,7 @@ def read_table(file: Path) -> dict[str, list[Any]]:
     except OSError as error:
         raise RigError(f'cannot read {file}: {why(error)}') from None
     except Exception as error:
-        raise RigError(f'{file} is no table of a sweep: {error}') from None
+        raise RigError(f'{file} is not the table of a sweep: {error}') from None
     return columns
 
 

@@ -82,7 +82,7 @@ def tum_file(file: Path) -> Trajectory:
         raise RigError(f'cannot read {file}: {why(error)}') from None
     except ValueError:
         raise RigError(
-            f"{file.name} is no trajectory in TUM's format: a line should be {COLUMNS} numbers"
+            f"{file.name} is not a trajectory in TUM's format: a line should be {COLUMNS} numbers"
         ) from None
 
 

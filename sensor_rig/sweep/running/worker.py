@@ -2,8 +2,8 @@
 
 Started as `python -m sensor_rig.sweep.running.worker FD`.
 
-It gets the experiment and then tasks through a socket, and answers each with an outcome. Whoever
-started it enforces the limits by killing its process group. When that one is gone, so is this.
+It gets the experiment and then tasks through a socket, and answers each with an outcome. Its
+parent enforces the limits by killing its process group; when the parent ends, this process ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def serve(connection: Connection) -> None:
     experiment: Experiment = incoming.get()
     importlib.import_module(
         'sensor_rig.sweep.running.systems'
-    )  # takes a second, and is no run's fault
+    )  # takes a second, which is not counted for a run
     while True:
         task, scratch, log = incoming.get()
         connection.send(BEGUN)

@@ -480,7 +480,7 @@ def test_a_stamp_that_no_header_holds_is_said_with_what_was_written(tmp_path: Pa
     ('keys', 'sentence'),
     [
         ({}, 'streams.a.topics is missing'),
-        ({'topics': ['a b']}, "'a b' is no topic"),
+        ({'topics': ['a b']}, "'a b' is not a topic"),
         ({'topics': ['/a'], 'mount': {'body': 'x'}}, "unknown key 'mount'"),
         ({'topics': ['/a'], 'type': 'camera'}, "type is 'camera'; noise on recorded values"),
         ({'topics': ['/a'], 'type': 'imu'}, 'rate_hz is missing'),

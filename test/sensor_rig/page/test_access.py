@@ -50,7 +50,7 @@ def test_a_taken_port_that_was_asked_for_is_refused(
 @pytest.mark.parametrize(
     ('host', 'words'),
     [
-        ('192.0.2.1', 'no address of this machine'),
+        ('192.0.2.1', 'not an address of this machine'),
         ('no such host', "cannot answer on 'no such"),
         ('a' * 300, 'cannot answer on'),
     ],
@@ -101,6 +101,6 @@ def test_a_server_that_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatch
 
     release = threading.Event()
     monkeypatch.setattr(viser, 'ViserServer', lambda **_: release.wait())
-    with pytest.raises(RigError, match=r'it said nothing for 0\.01 s'):
+    with pytest.raises(RigError, match=r'no answer for 0\.01 s'):
         serving.start_server(LOCAL, 0, 'page', may_move=False, patience_s=0.01)
     release.set()

@@ -234,7 +234,7 @@ def test_a_page_for_other_machines_is_announced_loudly(processes: Processes) -> 
 
 def test_the_warning_says_what_is_at_stake() -> None:
     assert warning('0.0.0.0', 80, None) == (
-        'WARNING: the live page answers on 0.0.0.0: whoever reaches port 80 of this machine can '
-        'watch the rig, stop it and inject faults. There is no password.'
+        'WARNING: the live page answers on 0.0.0.0: anyone who reaches port 80 of this machine '
+        'can watch the rig, stop it and inject faults. There is no password.'
     )
-    assert 'whoever knows the token and reaches port 80' in warning('0.0.0.0', 80, TOKEN)
+    assert 'anyone who knows the token and reaches port 80' in warning('0.0.0.0', 80, TOKEN)
