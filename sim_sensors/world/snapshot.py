@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import mujoco
 import numpy as np
 
@@ -14,22 +12,21 @@ from sim_sensors.world.world_base import WorldBase
 class Snapshot:
     """A `WorldView` of one instant, with its own memory; `take` refills it (about 8 us each)."""
 
-    def __init__(self, world: WorldBase, envs: Sequence[int] | None = None) -> None:
-        """Make room for `envs` of `world` (all by default) and take the first still."""
+    def __init__(self, world: WorldBase) -> None:
+        """Make room for all environments of `world` and take the first still."""
         self.world = world
-        self.envs = tuple(range(world.num_envs)) if envs is None else tuple(envs)
         self.model = world.model
         self.num_envs = world.num_envs
         self.time_ns, self.stamp_ns = world.time_ns, world.stamp_ns
         self.sensordata: Floats = np.array(world.sensordata)
-        self._data = {env: mujoco.MjData(world.model) for env in self.envs}
+        self._data = [mujoco.MjData(world.model) for _ in range(world.num_envs)]
         self.take()
 
     def take(self) -> None:
         """Copy the world as it is now; only the thread that steps the world may call it."""
         self.time_ns, self.stamp_ns = self.world.time_ns, self.world.stamp_ns
         np.copyto(self.sensordata, self.world.sensordata)
-        for env, data in self._data.items():
+        for env, data in enumerate(self._data):
             mujoco.mj_copyData(data, self.model, self.world.data(env))
 
     def data(self, env: int) -> mujoco.MjData:
@@ -37,8 +34,8 @@ class Snapshot:
         return self._data[env]
 
     def bound(self, name: str) -> Floats:
-        """Return array `name` of the copied states, [len(envs), ...]."""
-        return np.stack([getattr(data, name) for data in self._data.values()])
+        """Return array `name` of the copied states, [num_envs, ...]."""
+        return np.stack([getattr(data, name) for data in self._data])
 
     @property
     def next_velocity(self) -> Floats | None:

@@ -53,16 +53,6 @@ def reflectivity_table(model: mujoco.MjModel, config: OpticsConfig) -> Floats32:
     return table
 
 
-def unknown_reflectivities(model: mujoco.MjModel, config: OpticsConfig) -> list[str]:
-    """Return the names in the configuration that are neither geom nor material of the model."""
-    kinds = (mujoco.mjtObj.mjOBJ_MATERIAL, mujoco.mjtObj.mjOBJ_GEOM)
-    return [
-        name
-        for name in config.reflectivity
-        if all(mujoco.mj_name2id(model, kind, name) < 0 for kind in kinds)
-    ]
-
-
 def sub_beams(directions: Array, config: BeamConfig) -> Array:
     """Return [n, rays, 3] unit vectors: each direction [n, 3] first, then its cone around it."""
     count = config.rays

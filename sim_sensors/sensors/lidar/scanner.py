@@ -123,21 +123,18 @@ class Lidar(PhysicalSensor[LidarT]):
 
     def validate(self, view: WorldView) -> None:
         """Refuse bodies, geoms and materials that the model does not have."""
-        model = view.model
+        model, config = view.model, self.config
         bodies = [model.body(index).name for index in range(model.nbody)]
-        for body in self.config.exclude_bodies:
-            if body not in bodies:
-                raise RigError(
-                    unknown_name(f'sensor {self.name!r}: exclude_bodies', 'body', body, bodies)
-                )
-        for name in optics.unknown_reflectivities(model, self.config.optics):
-            known = [model.geom(index).name for index in range(model.ngeom)]
-            known += [model.material(index).name for index in range(model.nmat)]
-            raise RigError(
-                unknown_name(
-                    f'sensor {self.name!r}: optics.reflectivity', 'geom or material', name, known
-                )
-            )
+        surfaces = [model.geom(index).name for index in range(model.ngeom)]
+        surfaces += [model.material(index).name for index in range(model.nmat)]
+        for key, kind, wanted, known in (
+            ('exclude_bodies', 'body', config.exclude_bodies, bodies),
+            ('optics.reflectivity', 'geom or material', config.optics.reflectivity, surfaces),
+        ):
+            for name in wanted:
+                if name not in known:
+                    where = f'sensor {self.name!r}: {key}'
+                    raise RigError(unknown_name(where, kind, name, known))
 
     # ---- the pipeline's stages --------------------------------------------------------------
 
