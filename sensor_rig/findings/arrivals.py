@@ -19,6 +19,10 @@ FEW = 20
 """Messages below which nothing is said about rates."""
 COMPUTED = ('geometry_msgs/', 'nav_msgs/', 'visualization_msgs/', 'tf2_msgs/')
 """Packages of results, which may leave out frames on purpose; as clouds without point times do."""
+CHANGED, STEADY = 0.2, 0.9
+"""How far two rates are apart, and the share of spacings that are as usual on either side."""
+SILENT_S = 2.0
+"""A stream that ends so long before the recording has fallen silent."""
 LOSS, MUCH = 0.001, 0.2
 """Share of lost frames that is worth a word, and that is wrong."""
 SPORADIC, PAUSE = ('geometry_msgs/', 'visualization_msgs/', 'tf2_msgs/'), 20.0
@@ -49,6 +53,20 @@ def loss_findings(
     computed = record.type_name.startswith(COMPUTED) or not timed
     sporadic = record.type_name.startswith(SPORADIC)
     if sporadic and line.is_uneven:
+        return
+    change = rate_change(line)
+    if change:
+        before, after = line.only(slice(0, change)), line.only(slice(change, None))
+        yield found(
+            'rate_changes',
+            WARNING,
+            record.name,
+            f'{1.0 / before.period_s:.1f} Hz until {lasting(before.span_s)} after its first '
+            f'message, then {1.0 / after.period_s:.1f} Hz',
+            {'first_hz': 1.0 / before.period_s, 'second_hz': 1.0 / after.period_s},
+        )
+        for part in (before, after):
+            yield from loss_findings(record, part, told, grid_s)
         return
     shortest_s = line.period_s + 1.5 * grid_s
     longest_s = PAUSE * line.period_s if sporadic else math.inf
@@ -83,6 +101,23 @@ def loss_findings(
         )
 
 
+def end_finding(record: TopicRecord, line: TimeLine, end_ns: int) -> Iterator[Finding]:
+    """Yield a stream that ends long before the recording does, at `end_ns`."""
+    if line.count < FEW or line.is_uneven or record.type_name.startswith(SPORADIC):
+        return
+    silent_s = (end_ns - line.span[1]) / 1e9
+    if silent_s > max(SILENT_S, PAUSE * line.arrival_period_s):
+        yield found(
+            'ends_early',
+            WARNING,
+            record.name,
+            f'falls silent after {lasting(line.span_s)}, while the recording goes on for '
+            f'{lasting(silent_s)}',
+            {'silent_s': silent_s},
+            spans=[(line.span[1], end_ns)],
+        )
+
+
 def _missing_in(gap: Event, spacing_s: float, untold_ns: Ints) -> int:
     """Return the frames that have room in a gap, without those that came with no own stamp."""
     there = (untold_ns > gap.span[0]) & (untold_ns <= gap.span[1])
@@ -100,7 +135,11 @@ def double_findings(record: TopicRecord) -> Iterator[Finding]:
             WARNING,
             record.name,
             f'{record.copies} of {total} messages are an earlier one once more{how}',
-            {'doubled': record.copies, 'apart': record.copies_apart},
+            {
+                'doubled': record.copies,
+                'apart': record.copies_apart,
+                'share': record.copies / total,
+            },
         )
 
 
@@ -118,6 +157,26 @@ def rate_findings(record: TopicRecord, line: TimeLine) -> Iterator[Finding]:
         )
 
 
+def rate_change(line: TimeLine) -> int:
+    """Return the message from which on the rate is another one; 0 where it stays."""
+    steps = line.steps_s
+    if line.count < 3 * FEW:
+        return 0
+    usual = line.period_s
+    other = np.abs(steps / usual - 1.0) > CHANGED
+    # Where the two sides differ most in how many of their spacings are not the usual ones.
+    share = np.cumsum(other - other.mean())
+    place = int(np.argmax(np.abs(share[FEW:-FEW]))) + FEW
+    sides = [np.sort(side) for side in (steps[:place], steps[place + 1 :])]
+    periods = [float(np.median(side)) for side in sides]
+    even = all(
+        float((np.abs(side / period - 1.0) < 0.5 * CHANGED).mean()) > STEADY
+        for side, period in zip(sides, periods, strict=True)
+        if period > 0.0
+    )
+    return place + 1 if even and abs(math.log(periods[0] / periods[1])) > CHANGED else 0
+
+
 def throttled(spacings_s: Floats) -> float:
     """Return the mean factor of a stream that was thinned out by a time gate; 0 for others.
 
@@ -133,8 +192,7 @@ def throttled(spacings_s: Floats) -> float:
     ones, twos = float((factors[near] == 1).mean()), float((factors[near] == 2).mean())
     if near.mean() < 0.9 or min(ones, twos) < 0.2 or ones + twos < 0.98:
         return 0.0
-    runs = np.flatnonzero(np.diff(np.flatnonzero(factors == 2)) > 0)
-    lengths = np.diff(np.flatnonzero(factors == 2))
-    if not len(runs) or np.ptp(lengths) > 1:
+    places = np.flatnonzero(factors == 2)
+    if len(places) < 2 or np.ptp(np.diff(places)) > 1 or np.ptp(places) < 0.9 * len(forward):
         return 0.0
     return float(factors[near].mean())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from sensor_rig.bags.inspect import COPIED_S, TopicFacts
-from sensor_rig.findings.domains import OWN_EPOCH_S
+from sensor_rig.findings.domains import CRYSTAL_PPM, OWN_EPOCH_S
 from sensor_rig.findings.kinds import found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
 from sensor_rig.findings.timeline import TimeLine
@@ -92,12 +92,16 @@ def trend_findings(name: str, line: TimeLine, grain_s: float) -> Iterator[Findin
     elif abs(slope_ppm) > max(DRIFT_PPM, SIGMAS * trend.sigma_ppm) and drifted_s > max(
         grain_s, CLEAR * trend.noise_s
     ):
+        counted = abs(slope_ppm) > CRYSTAL_PPM
+        nominal = ': no crystal does, so stamps may be counted up at a nominal rate'
         yield found(
             'clock_drift',
-            WARNING,
+            WRONG if counted else WARNING,
             name,
             f'its clock runs {"fast" if slope_ppm < 0 else "slow"} by {abs(slope_ppm):.0f} ppm '
-            f'(sigma {sigma_ppm:.1f} ppm), {lasting(abs(slope_ppm) * 6e-4)} in ten minutes',
+            f'(sigma {sigma_ppm:.1f} ppm), {lasting(abs(slope_ppm) * 6e-4)} in ten minutes'
+            f'{nominal if counted else ""}',
             {'drift_ppm': -slope_ppm, 'sigma_ppm': sigma_ppm, 'wander_ms': wander_s * 1e3},
+            change='stamp samples when they are measured' if counted else None,
             spans=[line.span],
         )

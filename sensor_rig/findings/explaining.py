@@ -78,6 +78,7 @@ ALIKE: dict[str, dict[str, tuple[float, float]]] = {
     'transport_delay': {'median_ms': (0.5, 5.0)},
     'repeated_stamps': {'repeated': (0.02, 2.0)},
     'frozen_stamps': {'longest': (0.05, 1.0)},
+    'doubled_messages': {'share': (0.05, 0.02)},
     'host_stamps': {},
     'frame_empty': {},
 }
@@ -86,6 +87,8 @@ MAIN = {'future_stamps': 'delay_ms', 'clock_step': 'step_ms', 'latency_step': 's
 """Code -> the figure whose largest value is said of several topics."""
 TRENDS = frozenset({'clock_drift', 'clock_wander'})
 DRIFT_SIGMAS = 3.0
+UNEVEN_MS = 1000.0
+"""Steps of simulated time against the host's that are no reset."""
 
 
 BY_DAMAGE = frozenset(
@@ -122,6 +125,28 @@ class Rule(NamedTuple):
     fits: Callable[[Finding, Finding], bool] = _always
 
 
+def _no_further(cause: Finding, other: Finding) -> bool:
+    """Return whether time goes back no further than messages are out of order."""
+    return other.evidence['largest_s'] * 1e3 < 1.5 * cause.evidence['largest_ms']
+
+
+def _no_larger(cause: Finding, other: Finding) -> bool:
+    """Return whether time goes back as far as stamps are ahead, or wander."""
+    size_ms = max(abs(other.evidence.get(key, 0.0)) for key in ('delay_ms', 'wander_ms'))
+    return size_ms < 1.5e3 * cause.evidence['largest_s']
+
+
+def _runs_ahead(cause: Finding, other: Finding) -> bool:
+    """Return whether a clock gets as far ahead by its drift, in the time that is told."""
+    longest_s = max((end - begin for begin, end in cause.spans), default=0) / 1e9
+    return -other.evidence['delay_ms'] < 1e-3 * cause.evidence['drift_ppm'] * longest_s
+
+
+def _is_small(cause: Finding, other: Finding) -> bool:
+    """Return whether a step is one that an uneven pace makes."""
+    return abs(other.evidence['step_ms']) < UNEVEN_MS
+
+
 def _is_as_far_ahead(cause: Finding, other: Finding) -> bool:
     """Return whether motion shows a clock as far ahead as its future stamps do."""
     ahead = 'offset_ms' in other.evidence and (
@@ -141,6 +166,10 @@ CLAIMS = (
     Rule({'looped', 'spliced'}, {'time_back', 'clock_step', 'wrap_around', 'restart'}),
     Rule({'sim_time_mixed', 'simulated_time'}, DOMAINS | {'time_rate'}),
     Rule({'sim_time_mixed', 'simulated_time'}, {'clock_drift', 'clock_wander', 'latency_step'}),
+    Rule({'sim_time_mixed', 'simulated_time'}, {'clock_step'}, fits=_is_small),
+    Rule({'out_of_order'}, {'time_back'}, fits=_no_further),
+    Rule({'time_back'}, {'future_stamps', 'clock_wander'}, fits=_no_larger),
+    Rule({'clock_drift'}, {'future_stamps'}, fits=_runs_ahead),
     Rule({'time_rate'}, {'clock_other', 'clock_drift', 'clock_wander'}),
     Rule(
         {'time_rate', 'sim_time_mixed', 'simulated_time'},

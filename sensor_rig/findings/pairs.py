@@ -77,6 +77,16 @@ def _compare(one: TopicRecord, other: TopicRecord, code: str, who: str) -> Itera
     apart = np.abs(difference) > SAME_S
     if apart.mean() < 0.5:
         return
+    if other.type_name == INFO_TYPE and len(b) < 0.5 * len(a):
+        yield found(
+            code,
+            WARNING,
+            (one.name, other.name),
+            f'{len(b)} camera_info for {len(a)} images, with stamps of their own',
+            {'images': len(a), 'infos': len(b)},
+            change="send one camera_info with each image, with the image's stamp",
+        )
+        return
     middle_s = float(np.median(difference[apart]))
     usual_s = float(np.median(np.abs(difference[apart])))
     severe = usual_s > 0.001

@@ -14,7 +14,7 @@ import numpy as np
 
 from sensor_rig.bags.inspect import TopicFacts, facts_of
 from sensor_rig.findings import declared as declared
-from sensor_rig.findings.arrivals import double_findings, loss_findings, rate_findings
+from sensor_rig.findings.arrivals import double_findings, end_finding, loss_findings, rate_findings
 from sensor_rig.findings.batches import batch_findings, grains
 from sensor_rig.findings.clocks import arrivals_tell, source_findings, trend_findings
 from sensor_rig.findings.domains import (
@@ -38,7 +38,7 @@ from sensor_rig.findings.levels import (
     stray,
     without,
 )
-from sensor_rig.findings.model import WRONG, Finding, Span, date, lasting
+from sensor_rig.findings.model import INFO, WRONG, Finding, Span, date, lasting
 from sensor_rig.findings.order import (
     back_findings,
     order_finding,
@@ -68,6 +68,8 @@ from sensor_rig.findings.together import (
 from sensor_rig.findings.unchecked import well_founded
 from sensor_rig.findings.units import odd_pace, rounded, unit_mistake
 
+TICK_NS = 1_500_000
+"""Steps of receive times above this are those of a simulation's clock."""
 FEW = 5
 """Messages below which a topic's times say nothing."""
 LEAST_LATENCY_S = 0.02
@@ -133,7 +135,7 @@ def evidence_of(
 ) -> tuple[list[TopicFacts], list[Finding]]:
     """Return the table of the topics, and all that the searches saw."""
     heard = [record for record in records if record.count]
-    timeless = list(_no_receive_times(heard))
+    timeless = [*_no_receive_times(heard), *_simulated_receive_times(heard)]
     for record in heard:
         if timeless and record.stamped:
             record.arrive_when_stamped()
@@ -164,6 +166,23 @@ def _no_receive_times(heard: Sequence[TopicRecord]) -> Iterator[Finding]:
             f'for {lasting(lasting_s)}',
             {'messages': count, 'stamps_s': lasting_s},
         )
+
+
+def _simulated_receive_times(heard: Sequence[TopicRecord]) -> Iterator[Finding]:
+    """Yield receive times that stand still between two messages of /clock."""
+    if not any(each.type_name == CLOCK_TYPE for each in heard):
+        return
+    arrivals = np.concatenate([np.array(each.arrivals_ns, np.int64) for each in heard])
+    steps = np.diff(np.unique(arrivals))
+    if 1.5 * len(steps) > len(arrivals) or len(steps) < FEW or np.percentile(steps, 5) < TICK_NS:
+        return
+    yield found(
+        'simulated_time',
+        INFO,
+        sorted(each.name for each in heard if each.stamped),
+        f'recorded in simulated time: receive times go in steps of '
+        f'{lasting(float(np.median(steps)) / 1e9)}, those of /clock, and tell nothing of delays',
+    )
 
 
 def _damage(problems: Sequence[str], left: int) -> Iterator[Finding]:
@@ -201,8 +220,10 @@ def _evidence(heard: Sequence[TopicRecord], facts: Sequence[TopicFacts]) -> Iter
     hiccups = hiccups_of({look.name: look.line for look in looks})
     yield from hiccup_finding({look.name: look.line for look in looks}, hiccups, start_ns)
     grain_s = grains({look.name: look.line for look in looks})
+    end_ns = max((look.line.span[1] for look in looks), default=0)
     for look in looks:
         yield from _rest(look, [*look.told, *hiccups], grain_s[look.name])
+        yield from end_finding(look.record, look.line, end_ns)
     told = {look.name: look.told for look in looks if not look.changes and not look.steady}
     for record in stamped:
         owner = table[record.name].shares_stamps_with

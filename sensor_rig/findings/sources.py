@@ -197,7 +197,7 @@ def _by_comb(line: TimeLine) -> Flags | None:
             if taken is None or not LEAST <= taken.mean() <= 1.0 - LEAST:
                 continue
             rest = np.diff(head[~taken])
-            if _is_even(rest, float(np.median(rest))):
+            if len(rest) and _is_even(rest, float(np.median(rest))):
                 told = [
                     _chain(each, period, start if each is longest else 0) for each in stretches
                 ]

@@ -64,7 +64,7 @@ class TimeLine:
         """Return the line with its times moved."""
         return TimeLine(self.stamps_ns + stamps_by_ns, self.arrivals_ns + arrivals_by_ns)
 
-    def only(self, kept: Flags | Ints) -> TimeLine:
+    def only(self, kept: Flags | Ints | slice) -> TimeLine:
         """Return a part of the line, by flags or by places."""
         return TimeLine(self.stamps_ns[kept], self.arrivals_ns[kept])
 

@@ -262,6 +262,8 @@ FAULTS: dict[str, Fault] = {
     'batches': batches,
     'later from the middle on': late_from_the_middle,
     'slow middleware': on_the_way,
+    'falls silent': _plain(field.lidar_dies, 'ends_early'),
+    'slower from the middle on': _plain(field.camera_slows_down, 'rate_changes'),
 }
 """In an order in which two of them can be put together: units after all that moves a clock."""
 ONE_OF = (

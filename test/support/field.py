@@ -28,6 +28,7 @@ START_NS = 1_763_478_000 * S
 IMU, ODOM = 'sensor_msgs/msg/Imu', 'nav_msgs/msg/Odometry'
 CLOUD, IMAGE = 'sensor_msgs/msg/PointCloud2', 'sensor_msgs/msg/Image'
 INFO = 'sensor_msgs/msg/CameraInfo'
+UNSTAMPED = ('std_msgs/msg/String', 'rosgraph_msgs/msg/Clock')
 
 
 @dataclass
@@ -102,7 +103,7 @@ class Robot:
     def records(self) -> list[TopicRecord]:
         found = []
         for name, stream in self.streams.items():
-            record = TopicRecord(name, stream.type_name, stream.type_name != 'std_msgs/msg/String')
+            record = TopicRecord(name, stream.type_name, stream.type_name not in UNSTAMPED)
             for message in messages(stream):
                 record.add(*message)
             found.append(record)
@@ -214,7 +215,9 @@ def milliseconds_since_1970(r: Robot) -> None:
 
 def out_of_order(r: Robot) -> None:
     """300 of 6000 messages come one or two places late; none is missing."""
-    r.imu.stamps, r.imu.arrivals = r.imu.stamps[:6000], r.imu.arrivals[:6000]
+    end = r.imu.arrivals[5999]
+    for stream in r.streams.values():
+        stream.keep(stream.arrivals <= end)
     order = np.arange(6000.0)
     late = r.random.choice(np.arange(10, 5990, 4), 300, replace=False)
     order[late] += r.random.choice((1.5, 2.5), 300)
@@ -465,3 +468,40 @@ def camera_repeats_stamps(r: Robot) -> None:
     camera.stamps[30::30] = camera.stamps[29:-1:30]
     same = np.zeros(len(camera.stamps), np.int64)
     r.streams['/camera/camera_info'] = Stream(INFO, camera.stamps, camera.arrivals, marks=same)
+
+
+def lidar_dies(r: Robot) -> None:
+    lidar = r.streams['/lidar/points']
+    lidar.keep(lidar.arrivals < START_NS + 21 * S)
+
+
+def camera_slows_down(r: Robot) -> None:
+    """From 27 s on it exposes longer than a period, and gives every second frame."""
+    camera = r.streams['/camera/image_raw']
+    places = np.arange(len(camera.stamps))
+    camera.keep((camera.arrivals < START_NS + 27 * S) | (places % 2 == 0))
+
+
+def stamps_counted_up(r: Robot) -> None:
+    """The driver adds 5 ms a sample; the IMU runs at 200.9 Hz."""
+    r.imu.stamps = r.imu.stamps[0] + np.arange(len(r.imu.stamps)) * 5 * MS
+    r.imu.arrivals = START_NS + (r.imu.arrivals - START_NS) * 2000 // 2009
+
+
+def recorded_in_simulated_time(r: Robot) -> None:
+    tick = 10 * MS
+    for stream in r.streams.values():
+        stream.arrivals = stream.arrivals // tick * tick
+    times = START_NS + np.arange(int(r.seconds * 100)) * tick
+    r.streams['/clock'] = Stream('rosgraph_msgs/msg/Clock', times, times)
+
+
+def recorded_twice(r: Robot) -> None:
+    for stream in r.streams.values():
+        stream.append(stream.stamps, stream.arrivals + 200_000, np.arange(len(stream.stamps)))
+
+
+def camera_info_once_a_second(r: Robot) -> None:
+    camera = r.streams['/camera/image_raw']
+    stamps = camera.arrivals[::30] + 3 * MS
+    r.streams['/camera/camera_info'] = Stream(INFO, stamps, stamps + 100_000)

@@ -98,6 +98,17 @@ CASES: list[tuple[Callable[[Robot], None], str, str, tuple[str, ...]]] = [
     (field.slow_publisher_beside_a_fast_one, 'two_sources', '/imu/data', ('200 and 50',)),
     (field.second_robot, 'future_stamps', '/other/odom', ('/other/lidar/points', '429.9 ms')),
     (field.one_receive_time, 'no_receive_times', 'the recording', ('11600 messages', '2025-11')),
+    (field.lidar_dies, 'ends_early', '/lidar/points', ('silent after 20.', 'for 19.')),
+    (field.camera_slows_down, 'rate_changes', '/camera/image_raw', ('30.0 Hz', '15.0 Hz')),
+    (field.stamps_counted_up, 'clock_drift', '/imu/data', ('no crystal does',)),
+    (field.recorded_in_simulated_time, 'simulated_time', '/imu/data', ('steps of 10.0 ms',)),
+    (field.recorded_twice, 'doubled_messages', '/lidar/points', ('/odom', 'earlier one')),
+    (
+        field.camera_info_once_a_second,
+        'camera_info_differs',
+        '/camera/camera_info',
+        ('40 camera_info for',),
+    ),
     (
         field.camera_repeats_stamps,
         'repeated_stamps',
