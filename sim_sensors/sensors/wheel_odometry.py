@@ -186,7 +186,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             heading = last[:, 2] + 0.5 * turn
             along = xp.cos(heading), xp.sin(heading)
             chord = forward * xp.sinc(0.5 * turn / np.pi)
-            pose[:] = last + xp.stack([chord * along[0], chord * along[1], turn], -1)
+            pose[:] = last + _columns(chord * along[0], chord * along[1], turn)
             if config.slip_noise or spread.any():  # else it stays 0
                 variance = config.slip_noise**2 * xp.abs(moved)
                 covariance[:] = _grown(spread, forward, along, variance, track_m)
@@ -248,8 +248,14 @@ def _spatial(planar: Array) -> Array:
 def _over_ground(sides: Array, track_m: float) -> Array:
     """Return (forward, 0, turn) [n, 3] of the travel or speed [n, 2] of both sides."""
     left, right = sides.T
-    xp = arrays_holding(sides)
-    return xp.stack([0.5 * (left + right), xp.zeros(len(sides)), (right - left) / track_m], -1)
+    return _columns(0.5 * (left + right), 0.0, (right - left) / track_m)
+
+
+def _columns(x: Array, y: Array | float, yaw: Array | float) -> Array:
+    """Return three columns [n] side by side, [n, 3]; np.stack takes three times as long."""
+    out = arrays_holding(x).empty((len(x), 3), x.dtype)
+    out[:, 0], out[:, 1], out[:, 2] = x, y, yaw
+    return out
 
 
 def _grown(
@@ -260,13 +266,12 @@ def _grown(
     `along` is cosine and sine of the heading half way, `variance` m^2 [n, 2] that of both sides'
     travel.
     """
-    (cosine, sine), xp = along, arrays_holding(covariance)
+    cosine, sine = along
     # how x, y, yaw move with an error of the heading before, and with one of either side's travel
-    turn = xp.stack([-forward * sine, forward * cosine, xp.zeros(len(forward))], -1)
+    turn = _columns(-forward * sine, forward * cosine, 0.0)
     bend = 0.5 * forward / track_m
-    per_side = xp.full(len(bend), 1.0 / track_m, np.float64)
-    left = xp.stack([0.5 * cosine + bend * sine, 0.5 * sine - bend * cosine, -per_side], -1)
-    right = xp.stack([0.5 * cosine - bend * sine, 0.5 * sine + bend * cosine, per_side], -1)
+    left = _columns(0.5 * cosine + bend * sine, 0.5 * sine - bend * cosine, -1.0 / track_m)
+    right = _columns(0.5 * cosine - bend * sine, 0.5 * sine + bend * cosine, 1.0 / track_m)
     yaw = covariance[:, :, 2]
 
     def outer(one: Array, other: Array) -> Array:
