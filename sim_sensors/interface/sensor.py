@@ -88,6 +88,8 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
     config_class: ClassVar[type[SensorConfig]] = SensorConfig
     stateful: bool = False
     """True when `respond` or `post_process` depends on earlier ticks: then nothing is skipped."""
+    remembers_captures: bool = False
+    """True where all that is remembered are captures: truth between them is then not needed."""
     disturbs: bool = True
     """False where this config makes `physics_imperfections` the identity."""
     responds: bool = True
@@ -135,12 +137,8 @@ class Sensor(Movable, ABC, Generic[ConfigT]):
 
     @property
     def fine_truth(self) -> bool:
-        """Whether `respond` needs truth between captures, at `truth_rate_hz`.
-
-        True for stateful sensors unless overridden: what remembers captures only need not pay for
-        truth at the physics rate.
-        """
-        return self.stateful
+        """Whether `respond` needs truth between captures, at `truth_rate_hz`."""
+        return self.stateful and not self.remembers_captures
 
     def truth_ticks(self, captures: Schedule) -> Schedule:
         """Return when truth is needed: at `captures`, or more often for `respond`."""

@@ -58,6 +58,7 @@ class Contact(PhysicalSensor[ContactConfig]):
 
     config_class = ContactConfig
     topic = Topic('contact', 'sensor_msgs/msg/Range')
+    remembers_captures = True
     on_tensors = True
 
     def __init__(self, name: str, config: ContactConfig) -> None:
@@ -83,11 +84,6 @@ class Contact(PhysicalSensor[ContactConfig]):
         self.stateful = bool(
             self._release_n < config.threshold_n or config.debounce_s or config.times
         )
-
-    @property
-    def fine_truth(self) -> bool:
-        """It remembers what it said, not what it felt: truth at captures is enough."""
-        return False
 
     def mount(self, spec: mujoco.MjSpec) -> None:
         """Add the site and the native contact sensor of its body."""

@@ -89,6 +89,7 @@ class Gnss(Sensor[GnssConfig]):
     config_class = GnssConfig
     topic = Topic('fix', 'sensor_msgs/msg/NavSatFix')
     natives = ('framepos', 'framelinvel')
+    remembers_captures = True
 
     def __init__(self, name: str, config: GnssConfig) -> None:
         super().__init__(name, config)
@@ -107,11 +108,6 @@ class Gnss(Sensor[GnssConfig]):
         self._drift = np.array([config.horizontal_drift_m] * 2 + [config.vertical_drift_m])
         self._covariance = np.diag(self._white[:3] ** 2 + self._drift**2 + config.noise**2).ravel()
         self.stateful = config.outage.mean_interval_s > 0.0
-
-    @property
-    def fine_truth(self) -> bool:
-        """An outage remembers the last fix, not what happened since."""
-        return False
 
     def origin(self) -> Origin:
         """Return the frame of the velocity: east, north, up at the world's origin."""

@@ -76,13 +76,9 @@ class JointState(Sensor[JointStateConfig]):
         self._count_size = tau / config.counts_per_rev if config.counts_per_rev else 0.0
         self._differs = config.velocity_from == 'counts'
         self.responds = config.backlash > 0.0
+        self.remembers_captures = not self.responds
         self.stateful = bool(self._differs or config.backlash or config.drop_probability)
         self.state_shapes = {'time_s': (), 'lost': (count,), 'position': (count,)}
-
-    @property
-    def fine_truth(self) -> bool:
-        """Only backlash looks at what happens between captures."""
-        return self.config.backlash > 0.0
 
     # ---- the world's side -----------------------------------------------------------------
 

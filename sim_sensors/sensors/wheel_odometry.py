@@ -81,9 +81,9 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     def __init__(self, name: str, config: WheelOdometryConfig) -> None:
         super().__init__(name, config)
-        self._has_wheels = bool(config.left_joints)
-        self.responds = not self._has_wheels
-        self.natives = () if self._has_wheels else ('velocimeter', 'gyro')
+        self.remembers_captures = has_wheels = bool(config.left_joints)
+        self.responds = not has_wheels
+        self.natives = () if has_wheels else ('velocimeter', 'gyro')
         self.truth_layout = Layout({'position': (2,), 'velocity': (2,)}, float)
         """Travel m and speed m/s of the left and right wheels over the ground."""
         self.returns = Layout(
@@ -103,11 +103,6 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         self._period_s = np.inf
         self.state_shapes = {'time_s': ()}
 
-    @property
-    def fine_truth(self) -> bool:
-        """Travel without wheels is the integral of a velocity; joints integrate by themselves."""
-        return not self._has_wheels
-
     # ---- the world's side -----------------------------------------------------------------
 
     def mount(self, spec: mujoco.MjSpec) -> None:
@@ -123,7 +118,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
 
     def reader(self, view: WorldView) -> TruthReader:
         """Read both sides from the wheels' joints or from the base's twist."""
-        if not self._has_wheels:
+        if self.responds:
             half = 0.5 * self.config.track_m
             to_row = np.zeros((6, 4))
             to_row[0, 2:] = 1.0
