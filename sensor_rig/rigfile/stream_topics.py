@@ -28,6 +28,7 @@ def is_pattern(topic: str) -> bool:
 
 def find_stream(topic: str, streams: Mapping[str, StreamConfig]) -> str:
     """Return the stream that `topic` belongs to, empty for none; two patterns are a mistake."""
+    topic = absolute(topic)  # a ROS 1 bag may hold relative names
     for name, config in streams.items():
         if any(absolute(each) == topic for each in config.topics):
             return name
@@ -69,7 +70,7 @@ def assign(
     topics = list(known)
     found = {topic: stream for topic in topics if (stream := find_stream(topic, streams))}
     for name, config in streams.items():
-        mine = [topic for topic, stream in found.items() if stream == name]
+        mine = [absolute(topic) for topic, stream in found.items() if stream == name]
         for given in config.topics:
             wanted = absolute(given)
             if is_pattern(given):

@@ -21,6 +21,7 @@ from sensor_rig.bags.reader import BagReader, Recorded
 from sensor_rig.bags.writer import BagWriter, Storage
 from sensor_rig.degrade.recording import FATES, DegradeResult, degrade_recording
 from sensor_rig.rigfile import rig_from_parameters
+from sensor_rig.rigfile.stream_topics import assign
 
 S, MS = 10**9, 10**6
 T0 = 1_700_000_000 * S
@@ -449,6 +450,12 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
         degrade(tmp_path, messages, {'a': stream})
     assert sentence in str(caught.value)
     assert not (tmp_path / 'out').exists()
+
+
+def test_relative_names_as_of_a_ros_1_bag_fit_patterns_and_names() -> None:
+    rig = rig_from_parameters({'streams': {'a': {'topics': ['*']}, 'b': {'topics': ['/odom']}}})
+    found = assign(['S-PTAM', 'odom', 'clock'], rig.streams, 'a bag')
+    assert found == {'S-PTAM': 'a', 'odom': 'b'}
 
 
 def test_two_patterns_on_one_topic_are_refused_and_a_name_goes_first(tmp_path: Path) -> None:
