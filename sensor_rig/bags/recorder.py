@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, PositiveInt, ValidationError
 
 from rig_common import msgs
 from rig_common.cdr import Template
 from rig_common.errors import RigError
-from rig_common.jsonable import json_text
 from rig_common.times import NS_PER_S
 from rig_common.topics import truth_time_topic
 from rig_common.validation import hint
@@ -39,31 +38,26 @@ def record_rig(
     description where it has one and, unless the rig hides its truth, `truth/time/<sensor>`,
     `truth/odom` and `/tf`. `topics` (relative or not) keeps only some.
     """
-    writer.note(
-        NOTE,
-        json_text(
-            {
-                'start_time_ns': rig.world.time_base.start_ns,
-                'step_ns': rig.world.dt_ns,
-                'captures_ns': {
-                    name: {'duration': sensor.duration_ns, **sensor.stamp_points_ns}
-                    for name, sensor in rig.sensors.items()
-                },
-            }
-        ),
+    note = RigNote(
+        start_time_ns=rig.world.time_base.start_ns,
+        step_ns=rig.world.dt_ns,
+        captures_ns={
+            name: {'duration': sensor.duration_ns, **sensor.stamp_points_ns}
+            for name, sensor in rig.sensors.items()
+        },
     )
+    writer.note(NOTE, note.model_dump_json())
     Recorder(rig, writer, {topic.lstrip('/') for topic in topics}).run(seconds, advance)
 
 
-@dataclass(frozen=True)
-class RigNote:
+class RigNote(BaseModel, frozen=True):
     """What `rig record` notes beside the messages of a simulated rig."""
 
     start_time_ns: int
     """When the simulation started; its sensors count from here."""
-    step_ns: int
+    step_ns: PositiveInt
     """The physics step; a message is recorded at the first one at or after its arrival."""
-    captures_ns: Mapping[str, Mapping[str, int]]
+    captures_ns: dict[str, dict[str, int]]
     """Of each sensor: `duration` of a capture (a sweep, an exposure), and from its stamped instant
     to its `start`, `middle` and `end`."""
 
@@ -71,16 +65,8 @@ class RigNote:
     def of(cls, note: Mapping[str, str]) -> RigNote | None:
         """Return the note of a recording, None where it has none that can be read."""
         try:
-            given = json.loads(note[NOTE])
-            return cls(
-                int(given['start_time_ns']),
-                max(int(given['step_ns']), 1),
-                {
-                    str(name): {str(key): int(ns) for key, ns in each.items()}
-                    for name, each in given['captures_ns'].items()
-                },
-            )
-        except (KeyError, ValueError, TypeError, AttributeError):
+            return cls.model_validate_json(note.get(NOTE, ''))
+        except ValidationError:
             return None
 
 

@@ -31,6 +31,8 @@ class Followers(NamedTuple):
     """Topic -> input."""
     frames: dict[tuple[str, str], str]
     """(Frame, child frame) of transforms -> input."""
+    moving: frozenset[str]
+    """Topics with transforms that change."""
 
 
 def find_followers(bag: BagReader, names: Mapping[str, str]) -> Followers:
@@ -42,11 +44,11 @@ def find_followers(bag: BagReader, names: Mapping[str, str]) -> Followers:
     }
     transforms: dict[tuple[str, str], set[int]] = {}
     odometries: dict[str, tuple[str, str]] = {}
-    moving = {
+    moving = frozenset(
         name
         for name, topic in bag.topics.items()
         if topic.type_name == TF_TYPE and not name.endswith('tf_static')
-    }
+    )
     end_ns = bag.start_ns + LOOKED_AT_NS
     for topic, receive_ns, raw, _ in bag.messages({*stamps, *moving}):
         if receive_ns > end_ns:
@@ -71,7 +73,7 @@ def find_followers(bag: BagReader, names: Mapping[str, str]) -> Followers:
         for topic, pair in odometries.items()
         if _share(transforms.get(pair, set()), stamps[topic]) >= ALIKE
     }
-    return Followers(topics, frames)
+    return Followers(topics, frames, moving)
 
 
 def _frames(raw: bytes) -> tuple[str, str]:

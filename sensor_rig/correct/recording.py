@@ -141,14 +141,16 @@ class BagCorrect:
         self._transforms: frozenset[str] = frozenset()
 
     def _wanted_topics(self) -> frozenset[str]:
+        wanted = set()
         for topic in self._options.topics:
-            if self._bag.find(topic) is None:
+            known = self._bag.find(topic)
+            if known is None:
                 raise RigError(
                     f'{self._bag.path} has no topic {topic} (--topics); '
                     f'{hint(topic, list(self._bag.topics), "it has")}'
                 )
-        given = [self._bag.find(topic) for topic in self._options.topics]
-        return frozenset(topic.name for topic in given if topic) or frozenset(self._bag.topics)
+            wanted.add(known.name)
+        return frozenset(wanted or self._bag.topics)
 
     # ---- what the recording tells ---------------------------------------------------------------
 
@@ -178,11 +180,7 @@ class BagCorrect:
         for (frame_id, child_frame_id), name in followers.frames.items():
             corrector.add_frame(frame_id, child_frame_id, name)
         if corrector.has_frames:
-            self._transforms = frozenset(
-                name
-                for name, topic in self._bag.topics.items()
-                if topic.type_name == TF_TYPE and not name.endswith('tf_static')
-            )
+            self._transforms = followers.moving
         return corrector
 
     def _judge(
