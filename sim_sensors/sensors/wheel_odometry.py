@@ -218,10 +218,9 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         """Fill the Odometry and the transform."""
         found = [*super().encode(sample)]
         if self.config.publish_tf:
-            blocks = self.blocks(sample.values)
+            x, y, yaw = self.return_layout.view(sample.values, 'pose').tolist()
             frames = self.config.odom_frame_id, self.frame_id
-            pose = blocks['position'], blocks['orientation']
-            moved = msgs.Transform(sample.stamp_ns, *frames, *pose)
+            moved = msgs.Transform(sample.stamp_ns, *frames, [x, y, 0.0], yaw_quat(yaw))
             found.append((TF, msgs.tf_message([moved])))
         return found
 

@@ -63,34 +63,25 @@ def find_drive(
 ) -> DiffDrive | None:
     """Return the drive that the rig file or `model` describes, None if neither does."""
     if config is not None:
+        body, where = config.body, 'world.drive.body'
         left, right = (
             [index for name in names for index in actuators.of(name, f'world.drive.{key}')]
             for key, names in (('left', config.left), ('right', config.right))
         )
-        drive = DiffDrive(
-            _body(model, config.body, 'world.drive.body'),
-            left,
-            right,
-            config.wheel_radius_m,
-            config.track_m,
-        )
-    else:
-        name = custom_text(model, 'drive')
-        if name is None:
-            return None
+        radius_m, track_m = config.wheel_radius_m, config.track_m
+    elif (own := custom_text(model, 'drive')) is not None:
+        body, where = own, "the model's custom text 'drive'"
+        left, right = (_actuators(model, name) for name in ('drive_left', 'drive_right'))
         geometry = custom_numbers(model, 'drive_geometry_m')
         if geometry is None or len(geometry) != 2 or min(geometry) <= 0.0:
             raise RigError(
                 "the model's custom numeric 'drive_geometry_m' must be two positive "
                 'numbers: wheel radius and track, m'
             )
-        drive = DiffDrive(
-            _body(model, name, "the model's custom text 'drive'"),
-            _actuators(model, 'drive_left'),
-            _actuators(model, 'drive_right'),
-            float(geometry[0]),
-            float(geometry[1]),
-        )
+        radius_m, track_m = geometry.tolist()
+    else:
+        return None
+    drive = DiffDrive(_body(model, body, where), left, right, radius_m, track_m)
     kinds = {actuators.kinds[wheel] for wheel in (*drive.left, *drive.right)}
     if len(kinds) > 1 or not kinds <= {'velocity', 'effort'}:
         raise RigError(
