@@ -12,7 +12,7 @@ from sensor_rig.drawing.plots import Plot, legend
 from sensor_rig.fit.fitting import TopicFit
 from sensor_rig.fit.servo import ServoFit
 from sensor_rig.fit.simulating import simulated_latencies
-from sensor_rig.fit.statistics import Estimate, autocorrelation
+from sensor_rig.fit.statistics import autocorrelation
 from sim_sensors.timing.marginals import filter_taps
 
 LAGS = 30
@@ -204,23 +204,21 @@ def _runs(fit: TopicFit) -> str:
 
 
 def _parameters(fit: TopicFit) -> str:
-    rows = [
-        (name, *_cells(each, 1e3 if name.partition('.')[0].endswith('_s') else 1.0))
-        for name, each in fit.parameters.items()
-    ]
-    rows.append(('correlation', *_cells(fit.correlation)))
-    rows.append(('clock drift, ppm', *_cells(fit.clock.drift_ppm)))
-    rows.append(('white_fm', *_cells(fit.clock.white_fm)))
-    rows.append(('random_walk_fm', *_cells(fit.clock.random_walk_fm)))
-    rows.append(('loss probability', *_cells(fit.gaps.probability)))
+    shown = {
+        **fit.parameters,
+        'correlation': fit.correlation,
+        'clock drift, ppm': fit.clock.drift_ppm,
+        'white_fm': fit.clock.white_fm,
+        'random_walk_fm': fit.clock.random_walk_fm,
+        'loss probability': fit.gaps.probability,
+    }
     if fit.bandwidth_bps is not None:
-        rows.append(('link, Mbit/s', *_cells(fit.bandwidth_bps, 1e-6)))
+        shown['link, Mbit/s'] = fit.bandwidth_bps.scaled(1e-6)
+    rows = []
+    for name, each in shown.items():
+        factor = 1e3 if name.partition('.')[0].endswith('_s') else 1.0
+        rows.append((name, *(f'{factor * x:.4g}' for x in (each.value, each.low, each.high))))
     return table(('parameter (times in ms)', 'value', '95 % from', 'to'), rows)
-
-
-def _cells(given: Estimate, factor: float = 1.0) -> tuple[str, str, str]:
-    low, value, high = (f'{each * factor:.4g}' for each in (given.low, given.value, given.high))
-    return value, low, high
 
 
 def _scores(fit: TopicFit) -> str:

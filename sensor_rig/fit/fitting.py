@@ -124,17 +124,15 @@ class TopicFit:
 
     def _clock_keys(self) -> dict[str, Any]:
         clock = self.clock
-        found: dict[str, Any] = {}
         if self.times.host_stamped or self.times.has_no_arrivals:
             return {'stamp_at': 'arrival'}
-        if self.offset_s:
-            found['offset_s'] = float(f'{self.offset_s:.9g}')
-        if clock.has_drift:
-            found['drift_ppm'] = float(f'{clock.drift_ppm.value:.4g}')
-        if clock.white_fm.value:
-            found['white_fm'] = float(f'{clock.white_fm.value:.3g}')
-        if clock.random_walk_fm.value:
-            found['random_walk_fm'] = float(f'{clock.random_walk_fm.value:.3g}')
+        digits = {
+            'offset_s': (self.offset_s, 9),
+            'drift_ppm': (clock.drift_ppm.value * clock.has_drift, 4),
+            'white_fm': (clock.white_fm.value, 3),
+            'random_walk_fm': (clock.random_walk_fm.value, 3),
+        }
+        found = _told(digits)
         if clock.resolution_s:
             found['resolution_s'] = clock.resolution_s
         if clock.counter_bits:
@@ -142,13 +140,20 @@ class TopicFit:
         return found
 
     def _loss_keys(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if self.gaps.probability.value:
-            found['probability'] = float(f'{self.gaps.probability.value:.4g}')
-            found['burst_mean'] = float(f'{self.gaps.burst_mean.value:.4g}')
-        if self.gaps.duplicates.value:
-            found['duplicate_probability'] = float(f'{self.gaps.duplicates.value:.4g}')
-        return found
+        gaps = self.gaps
+        lost = gaps.probability.value
+        return _told(
+            {
+                'probability': (lost, 4),
+                'burst_mean': (gaps.burst_mean.value * bool(lost), 4),
+                'duplicate_probability': (gaps.duplicates.value, 4),
+            }
+        )
+
+
+def _told(found: dict[str, tuple[float, int]]) -> dict[str, Any]:
+    """Return the figures that are not 0, each with so many digits."""
+    return {key: float(f'{value:.{digits}g}') for key, (value, digits) in found.items() if value}
 
 
 @np.errstate(divide='ignore', over='ignore', invalid='ignore')  # models that do not fit at all

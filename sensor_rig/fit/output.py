@@ -14,7 +14,6 @@ from rig_common.text import printable
 from sensor_rig.bags.starter import input_names
 from sensor_rig.fit.fitting import TopicFit
 from sensor_rig.fit.servo import ServoFit
-from sensor_rig.fit.statistics import Estimate
 
 VERSION = 1
 FASTEST_HZ = 1000.0
@@ -47,7 +46,7 @@ def servo_json(fit: ServoFit, source: str) -> dict[str, Any]:
         'servo': {
             'corrections': len(fit.corrections.offset_s),
             'period_s': fit.period_s,
-            'sigma_s': _estimate(fit.sigma_s),
+            'sigma_s': fit.sigma_s._asdict(),
             'correlations': list(fit.correlations),
             'keys': {'clock': {'servo': fit.keys()}},
             'notes': list(fit.notes),
@@ -115,28 +114,28 @@ def _topic(fit: TopicFit) -> dict[str, Any]:
         'messages': len(fit.times),
         'type': fit.times.type_name,
         'keys': fit.keys(),
-        'rate_hz': _estimate(gaps.rate_hz),
+        'rate_hz': gaps.rate_hz._asdict(),
         'stamp_regularity_s': gaps.regularity_s,
         'loss': {
             'told': gaps.regular,
-            'probability': _estimate(gaps.probability),
-            'burst_mean': _estimate(gaps.burst_mean),
+            'probability': gaps.probability._asdict(),
+            'burst_mean': gaps.burst_mean._asdict(),
             'runs': np.bincount(gaps.runs).tolist()[1:] if len(gaps.runs) else [],
-            'duplicate_probability': _estimate(gaps.duplicates),
+            'duplicate_probability': gaps.duplicates._asdict(),
         },
         'clock': {
             'offset_s': fit.offset_s,
-            'drift_ppm': _estimate(clock.drift_ppm),
+            'drift_ppm': clock.drift_ppm._asdict(),
             'drift_written': clock.has_drift,
-            'white_fm': _estimate(clock.white_fm),
-            'random_walk_fm': _estimate(clock.random_walk_fm),
+            'white_fm': clock.white_fm._asdict(),
+            'random_walk_fm': clock.random_walk_fm._asdict(),
             'resolution_s': clock.resolution_s,
             'counter_bits': clock.counter_bits,
             'steps': [{'at_s': s.at_s, 'offset_s': s.offset_s} for s in clock.steps],
         },
         'link': None
         if fit.bandwidth_bps is None
-        else {'bandwidth_bps': _estimate(fit.bandwidth_bps)},
+        else {'bandwidth_bps': fit.bandwidth_bps._asdict()},
         'notes': fit.notes,
         'latency': None,
     }
@@ -145,13 +144,9 @@ def _topic(fit: TopicFit) -> dict[str, Any]:
             'model': fit.choice.fitted.model,
             'held_out_log_density': fit.choice.scores,
             'passed_over': list(fit.choice.passed_over),
-            'parameters': {name: _estimate(each) for name, each in fit.parameters.items()},
-            'correlation': _estimate(fit.correlation),
+            'parameters': {name: each._asdict() for name, each in fit.parameters.items()},
+            'correlation': fit.correlation._asdict(),
             'correlations': list(fit.lags),
-            **{name: _estimate(each) for name, each in fit.figures.items()},
+            **{name: each._asdict() for name, each in fit.figures.items()},
         }
     return found
-
-
-def _estimate(given: Estimate) -> dict[str, float]:
-    return {'value': given.value, 'low': given.low, 'high': given.high}

@@ -165,15 +165,3 @@ def quantile_estimate(x: Floats, p: float) -> Estimate:
     margin = Z95 * np.sqrt(variance / len(x)) + 0.5 / len(x)
     low, high = np.quantile(x, np.clip([p - margin, p + margin], 0.0, 1.0))
     return Estimate(value, float(low), float(high))
-
-
-def harrell_davis(x: Floats, at: Floats) -> Floats:
-    """Return quantiles of the samples, each a mean of the order statistics around it.
-
-    Harrell and Davis, "A new distribution-free quantile estimator", Biometrika 69 (1982): less
-    noisy than one order statistic, which counts in the tail of some hundred samples.
-    """
-    ends = np.arange(len(x) + 1) / len(x)
-    a = (len(x) + 1) * at[:, None]
-    weights = np.diff(special.betainc(a, len(x) + 1 - a, ends), axis=1)
-    return np.asarray(weights @ np.sort(x))

@@ -90,31 +90,21 @@ class Streams:
                 waiting = joined
             else:
                 turns.append((int(place[index]), joined))
-        kept = ~lost
-        return replace(
-            self,
-            is_imu=self.is_imu[kept],
-            arrival_ns=self.arrival_ns[kept],
-            stamp_ns=self.stamp_ns[kept],
-            rate_ns=self.rate_ns[kept],
-            gyro=self.gyro[kept],
-            turns=tuple(turns),
-        )
+        return self._messages(~lost, turns)
 
     def between(self, start_ns: int, end_ns: int) -> Streams:
         """Return what arrived from `start_ns` to `end_ns`."""
         first, last = np.searchsorted(self.arrival_ns, [start_ns, end_ns]).tolist()
-        part = slice(first, last)
-        turns = tuple((index - first, turn) for index, turn in self.turns if first < index < last)
-        return replace(
-            self,
-            is_imu=self.is_imu[part],
-            arrival_ns=self.arrival_ns[part],
-            stamp_ns=self.stamp_ns[part],
-            rate_ns=self.rate_ns[part],
-            gyro=self.gyro[part],
-            turns=turns,
-        )
+        turns = [(index - first, turn) for index, turn in self.turns if first < index < last]
+        return self._messages(slice(first, last), turns)
+
+    def _messages(
+        self, kept: slice | NDArray[np.bool_], turns: list[tuple[int, Rotation]]
+    ) -> Streams:
+        """Return some of the messages, with these `turns`."""
+        columns = ('is_imu', 'arrival_ns', 'stamp_ns', 'rate_ns', 'gyro')
+        chosen = {name: getattr(self, name)[kept] for name in columns}
+        return replace(self, turns=tuple(turns), **chosen)
 
 
 def _joined(one: Rotation, two: Rotation) -> Rotation | None:

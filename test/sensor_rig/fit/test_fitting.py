@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 from support.round_trips import CASES, estimates, recorded, truths
 
 from rig_common.errors import RigError
@@ -21,7 +20,7 @@ from sensor_rig.fit.fitting import KnownClock, fit_stream
 from sensor_rig.fit.models import CANDIDATES
 from sensor_rig.fit.output import as_json, datasheet
 from sensor_rig.fit.simulating import simulated_latencies
-from sensor_rig.fit.statistics import Estimate, harrell_davis, lag_one
+from sensor_rig.fit.statistics import Estimate, lag_one
 from sensor_rig.fit.times import StreamTimes, of_trace
 from sensor_rig.rigfile import load_rig
 
@@ -65,12 +64,6 @@ def test_of_models_that_are_about_as_likely_one_with_the_measured_tail_is_taken(
     assert passed
     alone = choose(x, 'normal')  # asked for by name: taken as it is
     assert (alone.fitted.name, alone.passed_over) == ('normal', ())
-
-
-def test_quantiles_by_order_statistics_are_those_of_scipy() -> None:
-    x = np.random.default_rng(2).gamma(2.0, 0.001, 300)
-    theirs = stats.mstats.hdquantiles(x, prob=[0.5, 0.95, 0.99])
-    assert harrell_davis(x, np.array([0.5, 0.95, 0.99])) == pytest.approx(np.asarray(theirs))
 
 
 def test_the_fitted_stream_is_like_the_measured_one() -> None:
