@@ -253,7 +253,6 @@ class ClockFilter:
 
         `bias_var`: of what is the same for the whole piece and not part of its noise (s^2).
         """
-        self._bank.see_motion()
         rows = fix.root @ self._motion_rows(self._time_s - time_s)
         along = fix.root[:, 0]
         noise = fix.scale * np.eye(8) + (fix.offset_var + bias_var) * np.outer(along, along)
@@ -267,6 +266,7 @@ class ClockFilter:
         outcome = self.motions.judge(jump_s, 1.0 / sharp)
         if fix.is_found and outcome is not GateResult.ACCEPTED:
             outcome = self.motions.trust(jump_s)
+        self._bank.see_motion()
         if outcome is GateResult.REJECTED:
             self._cache()
             return outcome

@@ -5,6 +5,11 @@ from their stamps by tens of ppm, or swing with its temperature; clocks swing, t
 allows for the worst is blunt on all others, one that allows for nothing is wrong where it happens.
 So a filter runs for each of `WAYS`, and each is believed as much as its predictions have earned. A
 clock may begin or end to wander: a way that had lost all belief begins again from what all know.
+
+One more way stands still, too, but holds the declared latencies for wrong. Example: a latency
+declared to 2 ms is 14 ms off, and turns tell the offset to 4 ms a second. Without this way it was
+10 ms wrong after three seconds and sure of 1.9: too little to contradict what was declared at any
+one moment.
 """
 
 from __future__ import annotations
@@ -27,6 +32,8 @@ _BIAS_WALK, _MOUNTING_WALK = 1e-4, 1e-5
 _LEAST_BELIEF = 1e-12
 _LOST = 0.01
 """Share of its first belief below which a way begins again."""
+_MISDECLARED, _MISDECLARED_SIGMAS = 0.02, 8.0
+"""Chance that a declared latency is wrong, and by how many of its sigmas it then is."""
 _NO_RATE = 1e-8
 """Sigma of a rate that is none; matrices stay regular."""
 
@@ -49,8 +56,10 @@ WAYS = (
     WanderWay(3e-5, 1e-7, 0.0, 0.35),
     WanderWay(1e-4, 5e-5, 0.0, 0.45),
     WanderWay(0.0, 0.0, 3e-5, 0.2),
+    WanderWay(0.0, 0.0, 0.0, 0.0),
 )
-"""Stands still; its turns drift against its stamps; they swing; the clock itself swings."""
+"""Stands still; its turns drift against its stamps; they swing; the clock itself swings; stands
+still, and a latency was declared wrongly."""
 
 
 class WayBank:
@@ -62,8 +71,8 @@ class WayBank:
         """Begin all of them alike; `walks` of offset, skew, latency, `chance` of wander at all."""
         from filterpy.kalman import KalmanFilter  # brings all of scipy along: half of a start
 
-        shares = [1.0 - chance, *(chance * way.share for way in WAYS[1:])]
-        self._prior = np.maximum(shares, _LEAST_BELIEF)
+        shares = [1.0 - chance, *(chance * way.share for way in WAYS[1:-1]), _MISDECLARED]
+        self._prior = np.maximum(shares, _LEAST_BELIEF) / (1.0 + _MISDECLARED)
         self.beliefs = self._prior.copy()
         self._filters: list[Any] = []
         for _ in WAYS:
@@ -85,13 +94,17 @@ class WayBank:
         self._mix()
 
     def see_motion(self) -> None:
-        """From the first motion on its times may wander; before, arrivals are all there is."""
+        """From the first motion on its times may wander, and it may contradict what was declared;
+        before, arrivals are all there is."""
         if self._has_motion:
             return
         self._has_motion = True
         for k, (noise, way) in enumerate(zip(self._noises, WAYS, strict=True)):
             self._begin_rate(k)
             noise[_RATE, _RATE] = way.rate_walk**2
+        p = self._filters[-1].P
+        for declared in (O, 2), (3,):
+            p[np.ix_(declared, declared)] += _MISDECLARED_SIGMAS**2 * np.diag(p)[[*declared]].min()
         self._mix()
 
     def set_scale_walk(self, walk: float) -> None:

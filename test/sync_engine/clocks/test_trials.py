@@ -59,6 +59,19 @@ def test_a_step_behind_messages_that_became_slow_is_measured_against_them(period
     assert not faults(seen([replace(plain, seed=seed) for seed in range(4)]))
 
 
+def test_a_wrong_declared_latency_does_not_win_over_weak_motion() -> None:
+    """Wrong by 6 to 8 of its sigmas, and pieces of motion that tell less than it claims."""
+    plain = Trial(
+        '', Habits(rate_hz=10.0, jitter_ms=1.0), 0, latency_sigma_ms=2.0, fix_sigma_ms=4.0
+    )
+    found = [
+        replace(plain, name=f'{error_ms} ms', seed=seed, latency_error_ms=error_ms)
+        for error_ms in (-16.0, -12.0, 12.0, 16.0)
+        for seed in range(10)
+    ]
+    assert sum(each.wrong > 0 for _, each in seen(found)) <= 2
+
+
 @pytest.mark.parametrize('law', LAWS)
 @pytest.mark.parametrize('step_ms', [-63.0, 63.0])
 def test_a_step_is_found_where_messages_overtake(law: str, step_ms: float) -> None:
