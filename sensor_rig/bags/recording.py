@@ -154,7 +154,7 @@ class Recording:
     def _made(self, path: Path, opener: Callable[[], MadeFile]) -> MadeFile:
         try:
             return opener()
-        except (BrokenError, OSError, ValueError, IndexError, KeyError) as error:
+        except (BrokenError, OSError, ValueError, LookupError, ArithmeticError) as error:
             why = getattr(error, 'strerror', None) or ' '.join(str(error).split())
             problems = '; '.join([why, *self._problems[:3]])
             raise RigError(f'{path} cannot be read: {problems}') from None

@@ -62,6 +62,7 @@ def _sensor(folder: Path, miss: Miss) -> list[MadeStream]:
     if values.shape[1] == 3:
         template, topic = msgs.point_stamped(folder.name), f'/{folder.name}/position'
         return [filled(topic, template, times_ns, times_ns, point=values)]
+    miss(f'{folder} has {len(header)} columns, which are of no sensor that is read')
     return []
 
 

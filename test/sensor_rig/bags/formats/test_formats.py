@@ -427,6 +427,19 @@ def test_lines_and_pictures_that_a_folder_lacks_are_counted(tmp_path: Path) -> N
         assert 'lacks messages that it is said to hold: 1 of' in bag.problems[2]
 
 
+def test_a_folder_whose_times_do_not_fit_or_of_another_sensor_is_said(tmp_path: Path) -> None:
+    for name, row in (('imu0', f'{10**30},1,2,3,4,5,6'), ('radar0', '1403715529112143517,1,2')):
+        (tmp_path / 'mav0' / name).mkdir(parents=True)
+        columns = ','.join(f'c{k}' for k in range(row.count(',') + 1))
+        (tmp_path / 'mav0' / name / 'data.csv').write_text(f'#{columns}\n{row}\n')
+    with pytest.raises(RigError, match='cannot be read') as caught:
+        BagReader(tmp_path)
+    assert '\n' not in str(caught.value)
+    (tmp_path / 'mav0' / 'imu0' / 'data.csv').unlink()
+    with pytest.raises(RigError, match='3 columns, which are of no sensor that is read'):
+        BagReader(tmp_path)
+
+
 @pytest.mark.parametrize(
     'word', ['1403715529.112143517', '1.403715529112143517e+09', '1403715529112143517e-9']
 )
