@@ -11,7 +11,7 @@ from rosbags.interfaces import Qos
 
 from rig_common.errors import RigError
 from rig_common.paramfile.events import MAX_DEPTH
-from sensor_rig.bags.storage.profiles import LOADER, profiles_of
+from sensor_rig.bags.profiles import LOADER, profiles_of
 
 METADATA = 'metadata.yaml'
 NEWEST = 9

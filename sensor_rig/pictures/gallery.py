@@ -7,56 +7,23 @@ sensor on a sheet. How a type looks is in `gallery_panels`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from rig_common.errors import RigError
 from rig_common.times import NS_PER_S
 from sensor_rig.pictures import figures
 from sensor_rig.pictures import gallery_panels as panels
 from sensor_rig.pictures.gallery_style import INK, SOFT
+from sensor_rig.pictures.takes import Take
 from sensor_rig.rigfile import RigConfig
-from sim_sensors.interface import AnySensor, Sample
+from sim_sensors.interface import Sample
 from sim_sensors.rig import Rig
-from sim_sensors.timing.arrays import Array
 
 COLUMNS = 4
 PANEL_IN = (4.7, 3.3)
 HEAD_IN = 1.35
 CHUNK_S = 0.1
 """How much is simulated between two updates of the progress bar, s."""
-
-
-@dataclass
-class Take:
-    """What one sensor captured in a run, in order of capture."""
-
-    sensor: AnySensor
-    samples: list[Sample]
-    start_ns: int
-    """Time that counts as zero, ns."""
-
-    @property
-    def time_s(self) -> Array:
-        """True capture times [n], s."""
-        return np.array([each.elapsed_ns - self.start_ns for each in self.samples]) / NS_PER_S
-
-    def measured(self, field: str) -> Array:
-        """Return what it measured of `field`, [n, *shape]."""
-        layout = self.sensor.return_layout
-        return np.array([layout.view(each.values, field) for each in self.samples])
-
-    def true(self, field: str) -> Array:
-        """Return the truth of `field`, [n, *shape]."""
-        layout = self.sensor.return_layout
-        return np.array([layout.view(each.truth, field) for each in self.samples])
-
-    def pair(self, field: str, index: int) -> tuple[Array, Array]:
-        """Return (measured, true) `field` of one sample."""
-        layout, sample = self.sensor.return_layout, self.samples[index]
-        return layout.view(sample.values, field), layout.view(sample.truth, field)
 
 
 def record(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sensor_rig.pictures.gallery_style import FIRST, LOST, SECOND, TRUE, TRUE_OF, Panel
+from sensor_rig.pictures.gallery_style import FIRST, LOST, SECOND, TRUE, TRUE_OF
+from sensor_rig.pictures.takes import Panel
 from sim_sensors.timing.arrays import Array
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
-    from sensor_rig.pictures.gallery import Take
+    from sensor_rig.pictures.takes import Take
 
 
 class Line(NamedTuple):

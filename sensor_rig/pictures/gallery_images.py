@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import GridSpecFromSubplotSpec, SubplotSpec
 
-    from sensor_rig.pictures.gallery import Take
+    from sensor_rig.pictures.takes import Take
 
 WIDE = 2.5
 """Pictures wider than this times their height stand one over the other."""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from sensor_rig.pictures import gallery_curves as curves
 from sensor_rig.pictures import gallery_images as pictures
 from sensor_rig.pictures.gallery_curves import Line, over_time
-from sensor_rig.pictures.gallery_style import FIRST, SECOND, SOFT, TRUE, Panel
+from sensor_rig.pictures.gallery_style import FIRST, SECOND, SOFT, TRUE
+from sensor_rig.pictures.takes import Panel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import SubplotSpec
 
-    from sensor_rig.pictures.gallery import Take
+    from sensor_rig.pictures.takes import Take
 
 LONG_MS = 20.0
 """A capture that lasts longer is said to sweep."""

@@ -1,15 +1,8 @@
-"""Colours and type of the picture sheet; truth is the pale partner of what was measured."""
+"""Colours and fonts of the picture sheet; truth is the pale partner of what was measured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from matplotlib.gridspec import SubplotSpec
-
-    from sensor_rig.pictures.gallery import Take
+from typing import Any
 
 INK, SOFT, RULE = '#1d2733', '#66727f', '#dfe4e8'
 TRUE, FIRST, SECOND, LOST = '#c5ccd3', '#0f6cbd', '#d1495b', '#f2a541'
@@ -38,5 +31,3 @@ STYLE: Any = {
     'legend.fontsize': 8.0,
     'image.interpolation': 'nearest',
 }
-Panel: TypeAlias = 'Callable[[Figure, SubplotSpec, Take], None]'
-"""`panel(figure, cell, take)` draws `take` into a cell of the figure's grid."""

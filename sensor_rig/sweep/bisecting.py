@@ -13,7 +13,7 @@ from sensor_rig.sweep.plan.sweep_plan import Factor, Plan, Value
 from sensor_rig.sweep.running.experiment import Task
 
 if TYPE_CHECKING:
-    from sensor_rig.sweep.running.store import RunResult
+    from sensor_rig.sweep.running.outcome import RunResult
 
 DEFAULT_PART = 50
 """A boundary is narrow enough at this part of the factor's span."""

@@ -21,9 +21,9 @@ from rosbags.interfaces import (
     MessageDefinitionFormat,
 )
 
+from sensor_rig.bags.profiles import profiles_of
 from sensor_rig.bags.storage.base import MAX_RECEIVE_NS, BrokenError
 from sensor_rig.bags.storage.chunked import Chunk, ChunkedFile, StoredAt, Walked
-from sensor_rig.bags.storage.profiles import profiles_of
 from sensor_rig.bags.storage.records import PRIVATE, Record
 
 MAGIC = b'\x89MCAP0\r\n'

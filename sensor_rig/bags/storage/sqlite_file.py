@@ -24,6 +24,7 @@ from rosbags.interfaces import (
 
 from rig_common.errors import RigError
 from sensor_rig.bags.metadata import Metadata, parsed
+from sensor_rig.bags.profiles import profiles_of
 from sensor_rig.bags.storage.base import (
     BLOCK_BYTES,
     BrokenError,
@@ -32,7 +33,6 @@ from sensor_rig.bags.storage.base import (
     Message,
     Miss,
 )
-from sensor_rig.bags.storage.profiles import profiles_of
 from sensor_rig.bags.storage.sqlite_pages import message_rows
 
 SIDE_FILES = ('-wal', '-journal')

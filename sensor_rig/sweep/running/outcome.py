@@ -27,6 +27,15 @@ class RunStatus(str, Enum):
 
 
 @dataclass(frozen=True)
+class RunResult:
+    """What is known of one run."""
+
+    status: RunStatus
+    measures: Mapping[str, float] = field(default_factory=dict)
+    exit_code: int | None = None
+
+
+@dataclass(frozen=True)
 class RunOutcome:
     """One attempt at a run."""
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO
@@ -21,21 +20,12 @@ from rig_common.jsonable import JsonObject, json_text
 from rig_common.saving import save_text, saving
 from sensor_rig.sweep.plan.sweep_plan import Plan, plan_of
 from sensor_rig.sweep.running.experiment import Task
-from sensor_rig.sweep.running.outcome import RunOutcome, RunStatus
+from sensor_rig.sweep.running.outcome import RunOutcome, RunResult, RunStatus
 
 VERSION = 1
 PLAN, RUNS, TABLE, LOGS, LOCK = 'plan.json', 'runs.jsonl', 'results.parquet', 'logs', '.lock'
 RETRIED = 'retried'
 """RunStatus of a line about an attempt that is repeated."""
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What is known of one run."""
-
-    status: RunStatus
-    measures: Mapping[str, float] = field(default_factory=dict)
-    exit_code: int | None = None
 
 
 class Store:

@@ -15,7 +15,7 @@ from sensor_rig.sweep.plan.sweep_plan import Plan
 from sensor_rig.sweep.running.experiment import Task
 
 if TYPE_CHECKING:
-    from sensor_rig.sweep.running.store import RunResult
+    from sensor_rig.sweep.running.outcome import RunResult
 
 FIXED = ('run_id', 'status', 'exit_code', 'seed', 'recording', 'point')
 """Columns in front of the factors and the measures."""

@@ -14,8 +14,7 @@ from sensor_rig.sweep.bisecting import further_points
 from sensor_rig.sweep.plan.sampling import points
 from sensor_rig.sweep.plan.sweep_plan import Plan, plan_of
 from sensor_rig.sweep.running.experiment import Task
-from sensor_rig.sweep.running.outcome import RunStatus
-from sensor_rig.sweep.running.store import RunResult
+from sensor_rig.sweep.running.outcome import RunResult, RunStatus
 
 
 def study(plan: Plan, function: Any) -> Study:
