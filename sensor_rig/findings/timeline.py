@@ -44,7 +44,7 @@ class Event(NamedTuple):
         return self.arrival_ns - int(abs(self.amount_s) * 1e9), self.arrival_ns
 
 
-class Blocks(NamedTuple):
+class DelayBlocks(NamedTuple):
     """Arrival minus stamp over the messages of each block of time, s."""
 
     since_s: Floats
@@ -192,16 +192,16 @@ class TimeLine:
         return max(BLOCK_S, BLOCK_PERIODS * self.period_s, self.span_s / (MOST_BLOCKS - 1))
 
     @cached_property
-    def blocks(self) -> Blocks:
+    def blocks(self) -> DelayBlocks:
         """Least and middle delay over blocks of equal time."""
         if not self.count:
-            return Blocks(*[self.delays_s] * 3)
+            return DelayBlocks(*[self.delays_s] * 3)
         numbers = np.maximum.accumulate((self.since_s / self.block_s).astype(np.int64))
         rising = self.delays_s[np.lexsort((self.delays_s, numbers))]  # inside each block
         starts = np.flatnonzero(np.diff(numbers, prepend=-1))
         ends = np.append(starts[1:], len(numbers))
         middles = (rising[(starts + ends - 1) // 2] + rising[(starts + ends) // 2]) / 2.0
-        return Blocks(self.since_s[starts], rising[starts], middles)
+        return DelayBlocks(self.since_s[starts], rising[starts], middles)
 
 
 def _stays_behind(excess_s: Floats, period_s: float) -> bool:

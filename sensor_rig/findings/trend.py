@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from rig_common.arrays import Floats
-from sensor_rig.findings.timeline import Blocks, TimeLine, robust_sigma
+from sensor_rig.findings.timeline import DelayBlocks, TimeLine, robust_sigma
 
 FEWEST_GROUPS, MOST_GROUPS, GROUP_MESSAGES = 10, 40, 16
 """Parts of a recording whose least delays are compared: the least of many is near the floor."""
@@ -142,7 +142,7 @@ def _beside(sizes: Floats, far: int) -> Floats:
     return np.maximum(padded[: -2 * far], padded[2 * far :])
 
 
-def _changes(blocks: Blocks, width: int) -> tuple[Floats, Floats]:
+def _changes(blocks: DelayBlocks, width: int) -> tuple[Floats, Floats]:
     """Return (change, spread) from `width` blocks before every block to those after it.
 
     The block itself may hold messages of both sides.

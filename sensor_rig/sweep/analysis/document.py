@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from sensor_rig.sweep.analysis.binomial import interval
 from sensor_rig.sweep.analysis.boundaries import FactorLevel
-from sensor_rig.sweep.analysis.study import Line, Study
+from sensor_rig.sweep.analysis.study import FactorLine, Study
 
 VERSION = 1
 
@@ -48,7 +48,7 @@ def document(study: Study) -> dict[str, object]:
     }
 
 
-def _line(line: Line, confidence: float) -> dict[str, object]:
+def _line(line: FactorLine, confidence: float) -> dict[str, object]:
     return {
         'factor': line.factor,
         'others': line.others,

@@ -57,7 +57,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Line:
+class FactorLine:
     """How often runs are good along one factor, the others fixed (or all together)."""
 
     factor: str
@@ -187,7 +187,7 @@ class Study:
     # ---- boundaries -----------------------------------------------------------------------------
 
     @cached_property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[FactorLine]:
         """How often runs are good along every factor that has numbers.
 
         First all runs together; in a grid of several factors then every line of it.
@@ -209,9 +209,9 @@ class Study:
                 ]
         return found
 
-    def _line(self, factor: str, others: dict[str, object], rows: Iterable[Row]) -> Line:
+    def _line(self, factor: str, others: dict[str, object], rows: Iterable[Row]) -> FactorLine:
         levels = self.levels(factor, rows)
-        return Line(factor, others, levels, tuple(boundaries(levels, self.plan.confidence)))
+        return FactorLine(factor, others, levels, tuple(boundaries(levels, self.plan.confidence)))
 
     # ---- requirements ---------------------------------------------------------------------------
 

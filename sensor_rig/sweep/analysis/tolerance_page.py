@@ -12,7 +12,7 @@ from sensor_rig.drawing.plots import LETTER, Plot, label
 from sensor_rig.sweep.analysis.binomial import interval
 from sensor_rig.sweep.analysis.boundaries import Boundary
 from sensor_rig.sweep.analysis.indices import Indices
-from sensor_rig.sweep.analysis.study import CurvePoint, Interaction, Line, Study
+from sensor_rig.sweep.analysis.study import CurvePoint, FactorLine, Interaction, Study
 
 MOST_LINES = 60
 """Rows of the table of boundaries."""
@@ -132,7 +132,7 @@ def _boundaries(study: Study, drawn: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _boundary_rows(line: Line, study: Study) -> list[tuple[object, ...]]:
+def _boundary_rows(line: FactorLine, study: Study) -> list[tuple[object, ...]]:
     others = ', '.join(f'{name} {shown(value)}' for name, value in line.others.items()) or (
         'all together' if len(study.factors) > 1 else '-'
     )
@@ -159,7 +159,7 @@ def span(boundary: Boundary) -> str:
     return f'{boundary.interval[0]:g} to {boundary.interval[1]:g}'
 
 
-def _success(line: Line, confidence: float) -> str:
+def _success(line: FactorLine, confidence: float) -> str:
     xs = [level.value for level in line.levels]
     plot = Plot((min(xs), max(xs)), (0.0, 1.0), xlabel=line.factor, ylabel='fraction good')
     for each in line.boundaries:
