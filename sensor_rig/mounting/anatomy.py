@@ -23,6 +23,8 @@ HEAD = re.compile(r'head|(^|_)neck', re.I)
 WRIST = re.compile(r'wrist|flange|gripper|end_?eff|(^|_)ee($|_)|tool|hand$|attachment', re.I)
 TIP = re.compile(r'tip|pad|distal|fingertip', re.I)
 MOST_FEET = 6
+MOST_IN_WRIST = 3
+"""Joints that carry a palm; an arm has more."""
 NEAR_M = 0.03
 """Wheels end this near to the lowest point of the robot."""
 UP = np.array([0.0, 0.0, 1.0])
@@ -92,7 +94,8 @@ class Anatomy:
             return 'legged' if self.feet else 'other'
         if self._slides_in_plane:
             return 'wheeled'
-        return 'hand' if len(self._ends) > 1 and self._joints_above(self.palm) <= 2 else 'arm'
+        is_near = self._joints_above(self.palm) <= MOST_IN_WRIST
+        return 'hand' if len(self._ends) > 1 and is_near else 'arm'
 
     # ---- what it stands on -------------------------------------------------------------------
 

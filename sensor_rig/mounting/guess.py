@@ -22,7 +22,7 @@ Values = dict[str, Any]
 
 IMU = re.compile(r'imu|gyro|accel', re.I)
 LIDAR = re.compile(r'lidar|laser|velodyne|ouster|livox|hokuyo|sick_|mid.?360', re.I)
-CAMERA = re.compile(r'camera|(^|_)cam($|_)|realsense|(^|_)eye', re.I)
+CAMERA = re.compile(r'camera|(^|_)cam($|_)|realsense|lens|(^|_)eye', re.I)
 TORSO = re.compile(r'torso|chest|trunk', re.I)
 LONGEST_STEP_S = 0.002
 GAP_M = 0.01
@@ -247,7 +247,9 @@ class Guess:
                     'track_m': round(robot.wheels.track_m, 4),
                 },
             )
-        touching = {'legged': robot.feet, 'hand': robot.tips}.get(self.robot.kind, [])
+        touching = {'legged': robot.feet, 'hand': robot.tips}.get(robot.kind, [])
+        if robot.kind == 'arm' and len(robot.tips) > 2:
+            touching = robot.tips
         for name in filter(None, map(robot.name, touching)):
             yield f'{_token(name)}_contact', 'contact_force', {'mount': {'body': name}}
         joints = self._joint_names(robot.joints)
