@@ -10,14 +10,12 @@ from support.places import ROOT
 TAKES = re.compile(r'\.create_(?:subscription|service|action_server)\(')
 IN_THE_TABLE = {
     'rig_common/ros/follower.py': 2,
+    'rig_common/ros/services.py': 1,
     'sim_sensors/nodes/world.py': 1,
     'sim_sensors/ros/commands.py': 1,
     'sim_sensors/ros/other_worlds.py': 1,
     'sim_sensors/ros/emulator_channel.py': 1,
-    'sim_sensors/ros/fault_service.py': 1,
-    'sim_sensors/ros/controls.py': 1,
     'sync_engine/ros/inputs.py': 1,
-    'sync_engine/ros/services.py': 1,
     'sensor_rig/page/ros/page_node.py': 2,
     'sensor_rig/running/ros/monitor.py': 4,
     'sensor_rig/bags/ros/listening.py': 1,

@@ -88,11 +88,7 @@ class QosMismatches:
 
     def __init__(self) -> None:
         self._found: dict[str, tuple[int, str]] = {}
-
-    @property
-    def topics(self) -> dict[str, tuple[int, str]]:
         """Topic -> (endpoints met so far, name of the policy that does not fit)."""
-        return dict(self._found)
 
     def subscription_events(self, topic: str) -> SubscriptionEventCallbacks:
         """Return the event callbacks for a subscription to `topic`."""

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rclpy.qos import (
-    DurabilityPolicy,
-    HistoryPolicy,
-    LivelinessPolicy,
-    QoSProfile,
-    ReliabilityPolicy,
-)
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 MIN_DEPTH = 10
 MAX_DEPTH = 2000
@@ -68,9 +62,4 @@ def latched(depth: int = 1) -> QoSProfile:
 
 def clock() -> QoSProfile:
     """/clock as rclcpp and rclpy subscribe it: best effort, the latest only."""
-    return QoSProfile(
-        depth=1,
-        reliability=ReliabilityPolicy.BEST_EFFORT,
-        history=HistoryPolicy.KEEP_LAST,
-        liveliness=LivelinessPolicy.AUTOMATIC,
-    )
+    return QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)

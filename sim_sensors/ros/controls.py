@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from rcl_interfaces.msg import IntegerRange, ParameterDescriptor
 from rclpy.node import Node
-from std_srvs.srv import Trigger
 
+from rig_common.ros.services import offer
 from rig_common.times import NS_PER_S
 from sim_sensors.timekeeping.world_loop import WorldLoop
 
@@ -37,21 +35,7 @@ class WorldServices:
                 integer_range=[IntegerRange(from_value=KEEP_SEED, to_value=2**63 - 1, step=1)],
             ),
         )
-        for name, act in (
-            ('pause', self._pause),
-            ('resume', self._resume),
-            ('step', self._step),
-            ('reset', self._reset),
-        ):
-            node.create_service(Trigger, f'~/{name}', self._answer(act))
-
-    def _answer(self, act: Callable[[], str]) -> Callable[..., Trigger.Response]:
-        def serve(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-            response.message = act()
-            response.success = True
-            return response
-
-        return serve
+        offer(node, pause=self._pause, resume=self._resume, step=self._step, reset=self._reset)
 
     def _pause(self) -> str:
         self._loop.pause()

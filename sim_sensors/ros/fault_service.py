@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rclpy.node import Node
-from rclpy.parameter import Parameter
-from std_srvs.srv import Trigger
 
 from rig_common.errors import RigError
 from rig_common.field_docs import fields_of
 from rig_common.ros.parameters import describe
+from rig_common.ros.services import offer
 from rig_common.validation import validated
 from sim_sensors.timing.faults import FaultConfig
 
@@ -37,25 +36,16 @@ class FaultService:
                     f'fault.{key}', value, describe(info, value, read_only=False)
                 )
         node.declare_parameter('fault.sensor', self._sensors[0] if self._sensors else '')
-        node.create_service(Trigger, '~/inject_fault', self._on_inject)
+        offer(node, inject_fault=self._on_inject)
 
-    def _on_inject(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        given = {p.name: p.value for p in self._parameters()}
+    def _on_inject(self) -> str:
+        parameters = self._node.get_parameters_by_prefix('fault')
+        given = {name: parameter.value for name, parameter in parameters.items()}
         sensor = given.pop('sensor')
-        try:
-            if sensor not in self._sensors:
-                raise RigError(
-                    f'fault.sensor is {sensor!r}; this node serves {", ".join(self._sensors)}'
-                )
-            fault = validated(FaultConfig, {**given, 'at_s': self._now_s()}, 'fault')
-            self._inject(sensor, fault)
-            response.success = True
-            response.message = f'{sensor}: {fault.kind} from {fault.at_s:.3f} s on'
-        except RigError as error:
-            response.success = False
-            response.message = str(error)
-        return response
-
-    def _parameters(self) -> list[Parameter]:
-        found = self._node.get_parameters_by_prefix('fault')
-        return [Parameter(name, value=parameter.value) for name, parameter in found.items()]
+        if sensor not in self._sensors:
+            raise RigError(
+                f'fault.sensor is {sensor!r}; this node serves {", ".join(self._sensors)}'
+            )
+        fault = validated(FaultConfig, {**given, 'at_s': self._now_s()}, 'fault')
+        self._inject(sensor, fault)
+        return f'{sensor}: {fault.kind} from {fault.at_s:.3f} s on'

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rclpy.node import Node
-from std_srvs.srv import Trigger
 
 from rig_common.errors import RigError
+from rig_common.ros.services import offer
 from sync_engine.engine import SyncEngine
 
 
@@ -22,12 +21,7 @@ class SyncServices:
     ) -> None:
         self._engine = engine
         self._offsets_file = offsets_file
-        for name, handler in (
-            ('reset', self.reset),
-            ('save_offsets', self.save),
-            ('load_offsets', self.load),
-        ):
-            node.create_service(Trigger, f'~/{name}', _answering(handler))
+        offer(node, reset=self.reset, save_offsets=self.save, load_offsets=self.load)
 
     def reset(self) -> str:
         """Flush all buffers, forget all clocks, begin a new epoch."""
@@ -65,16 +59,3 @@ class SyncServices:
         if not name:
             raise RigError('the parameter offsets_file is empty; it names the file to use')
         return Path(name).expanduser()
-
-
-def _answering(handler: Callable[[], str]) -> Callable[[object, object], object]:
-    def answer(request: Any, response: Any) -> object:
-        try:
-            response.message = handler()
-            response.success = True
-        except RigError as error:
-            response.message = str(error)
-            response.success = False
-        return response
-
-    return answer

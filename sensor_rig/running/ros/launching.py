@@ -127,7 +127,7 @@ def rig_nodes(*, world: bool) -> OpaqueFunction:
         def value(name: str, default: str = '') -> str:
             return str(context.launch_configurations.get(name, default))
 
-        rig = _load(value('rig'))
+        rig = load_rig(value('rig'))
         sync = value('sync', 'true') == 'true'
         overrides = _world_parameters(value)
         if world:
@@ -166,7 +166,7 @@ def degrade_node() -> OpaqueFunction:
 
         if not value('rig'):
             raise RigError('degrade.launch.py needs rig:=FILE, a rig file with a streams: section')
-        rig = _load(value('rig'))
+        rig = load_rig(value('rig'))
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
         rules = _rules(value('remap'))
@@ -234,7 +234,7 @@ def _rviz(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     except PackageNotFoundError:
         return [LogInfo(msg='the package rviz2 is not installed: the rig runs without RViz')]
     namespace = context.launch_configurations.get('namespace', '')
-    rig = _load(context.launch_configurations['rig'])
+    rig = load_rig(context.launch_configurations['rig'])
     if context.launch_configurations['sync'] == 'false':
         rig = replace(rig, sync=None)
     view = write_view(rig, namespace)
@@ -286,11 +286,6 @@ def _require_recorder(folder: str) -> None:
         ) from None
     if Path(folder).exists():
         raise RigError(f'record is {folder!r}, which exists; it should be a new folder')
-
-
-def _load(name: str) -> RigConfig:
-    """Read the rig; launch prints the sentence of a RigError and ends."""
-    return load_rig(name)
 
 
 def _world_parameters(value: Callable[[str], str]) -> dict[str, object]:
