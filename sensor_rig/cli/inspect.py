@@ -213,11 +213,12 @@ def _print_findings(findings: list[Finding], covered: Coverage) -> None:
     print()
 
 
-def _print_line(text: str) -> None:
+def _print_line(text: str, indent: str = '') -> None:
     print(
         textwrap.fill(
             printable(text),
             output.console().width,
+            initial_indent=indent,
             subsequent_indent='  ',
             break_long_words=False,
             break_on_hyphens=False,
@@ -286,18 +287,8 @@ def _print_reasons(facts: list[TopicFacts]) -> None:
             shared = f'has the stamps of {topic.shares_stamps_with}'
             reasons.setdefault(shared, []).append(topic.name)
     for reason, names in reasons.items():
-        width = output.console().width
-        print(textwrap.fill(printable(reason), width))
-        print(
-            textwrap.fill(
-                printable(', '.join(names)),
-                width,
-                initial_indent='  ',
-                subsequent_indent='  ',
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        )
+        _print_line(reason)
+        _print_line(', '.join(names), '  ')
     print()
 
 

@@ -75,10 +75,9 @@ class Setting:
     @property
     def sentence(self) -> str:
         """Say it in a line."""
-        low, high = (f'{1e3 * each:.4g}' for each in self.delay_range_s)
-        delay = f'{low} ms' if low == high else f'{low} to {high} ms'
+        delay = self.change_in_words('delay_range_s', self.delay_range_s)
         jitter = f' and up to {1e3 * self.jitter_s:.4g} ms more' if self.jitter_s else ''
-        return f'now: delay {delay}{jitter}, clock {1e3 * self.clock_offset_s:+.6g} ms'
+        return f'now: {delay}{jitter}, clock {1e3 * self.clock_offset_s:+.6g} ms'
 
     @staticmethod
     def change_in_words(key: str, value: Any) -> str | None:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 FORMATS = ('.png', '.svg', '.pdf')
 
 
-def require_picture(out: Path, formats: tuple[str, ...] = FORMATS) -> None:
+def require_picture(out: Path) -> None:
     """Raise RigError where `out` names no picture that can be written; before any work is done."""
-    if out.suffix.lower() not in formats:
-        raise RigError(f'{out} should end in {", ".join(formats)}')
+    if out.suffix.lower() not in FORMATS:
+        raise RigError(f'{out} should end in {", ".join(FORMATS)}')
     if not out.parent.is_dir():
         raise RigError(f'{out} cannot be written: there is no folder {out.parent}')
 

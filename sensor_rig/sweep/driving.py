@@ -57,8 +57,6 @@ class SweepJob:
     """Digest of every recording; one empty text where there is none."""
     tasks: list[Task] = field(default_factory=list)
     """The runs of the plan, and those that bisecting added."""
-    rerun: frozenset[RunStatus] = frozenset()
-    """Runs that ended so are run again, once."""
     again: set[str] = field(default_factory=set)
     """Ids of those that are still to be run again."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -109,8 +109,3 @@ def _salib_units(sample: Sampling, size: int) -> Floats:
 def numeric(values: Sequence[object]) -> bool:
     """Return whether all values are numbers, so that they have an order and a distance."""
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-
-
-def as_json(names: Sequence[str], values: Sequence[Value]) -> Mapping[str, Value]:
-    """Return a point by the names of its factors."""
-    return dict(zip(names, values, strict=True))

@@ -73,11 +73,6 @@ class Experiment:
         """Return the values of a run by the names of the factors."""
         return dict(zip(self.plan.vary, values, strict=True))
 
-    @property
-    def title(self) -> str:
-        """Return what the plan is called."""
-        return self.plan.title
-
 
 def experiment_of(plan: Plan, folder: Path) -> Experiment:
     """Return the experiment of a plan in `folder`, or say what is wrong with it."""
