@@ -139,7 +139,7 @@ class Actuation:
             index = held[0]
             if not np.isfinite(value):
                 raise RigError(f'the command of actuator {name!r} is {value}; it must be finite')
-            if self.servo is not None and index in self.servo.row:
+            if self._is_held(index):
                 raise RigError(
                     f'the command is for actuator {name!r}, which the PD layer of the '
                     f'driver holds; give it a position, a velocity or an effort'

@@ -27,25 +27,15 @@ class Placing:
     def __init__(self, model: mujoco.MjModel, num_envs: int, delay_s: float, dt_ns: int) -> None:
         self._model, self._num_envs = model, num_envs
         self._delay_s, self._dt_ns = delay_s, dt_ns
-        self.mocap = {
-            self._name(body): int(model.body_mocapid[body])
-            for body in range(model.nbody)
-            if model.body_mocapid[body] >= 0
-        }
+        moved = np.flatnonzero(model.body_mocapid >= 0)
+        self.mocap = {self._name(body): int(model.body_mocapid[body]) for body in moved.tolist()}
         """Mocap ids by name of body."""
         self.free = {
             self._name(body): int(model.jnt_qposadr[model.body_jntadr[body]])
             for body in free_bodies(model)
         }
         """Places in qpos by name of body."""
-        self._home = np.concatenate(
-            [
-                np.r_[model.body_pos[body], model.body_quat[body]]
-                for body in range(model.nbody)
-                if model.body_mocapid[body] >= 0
-            ]
-            or [np.empty(0)]
-        )
+        self._home = np.hstack([model.body_pos[moved], model.body_quat[moved]]).ravel()
         self.reset(None)
 
     def _name(self, body: int) -> str:

@@ -39,27 +39,16 @@ def begin_trial() -> None:
         _begun[name] = Trial(_PROBE, MUJOCO_GL=name)
 
 
-def why_not(name: str) -> str:
-    """Render one image through the GL library `name`; return why that fails, '' if it works."""
-    works, output = _tried(name, _begun.pop(name, None))
-    return '' if works else output
-
-
 def try_renderer(name: str) -> tuple[bool, str]:
     """Render one image through the GL library `name`; return whether it works and on what device.
 
     Where it does not work, the text says why.
     """
-    works, output = _tried(name)
-    is_software = works and ('llvmpipe' in output or 'softpipe' in output)
-    return works, output + ' (software)' * is_software
-
-
-def _tried(name: str, begun: Trial | None = None) -> tuple[bool, str]:
     if not _has_display(name):
         return False, NEEDS_DISPLAY
-    code, output = (begun or Trial(_PROBE, MUJOCO_GL=name)).result()
-    return not code, output
+    code, output = (_begun.pop(name, None) or Trial(_PROBE, MUJOCO_GL=name)).result()
+    is_software = not code and ('llvmpipe' in output or 'softpipe' in output)
+    return not code, output + ' (software)' * is_software
 
 
 def _has_display(name: str) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rig_common.arrays import AnyArray, Floats32, Ints32
 from rig_common.errors import UnavailableError
-from sim_sensors.world.rendering.gl_libraries import candidates, why_not
+from sim_sensors.world.rendering.gl_libraries import candidates, try_renderer
 
 Bytes: TypeAlias = NDArray[np.uint8]
 _MODEL_LOCK = threading.Lock()
@@ -37,8 +37,8 @@ def backend() -> str:
     """
     reasons = []
     for name in candidates():
-        reason = why_not(name)
-        if not reason:
+        works, reason = try_renderer(name)
+        if works:
             return name
         reasons.append(f'{name}: {reason}')
     raise UnavailableError(
