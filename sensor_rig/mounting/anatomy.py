@@ -102,7 +102,10 @@ class Anatomy:
     @property
     def lowest_m(self) -> float:
         """Height of the lowest point of what can touch the ground."""
-        return -reach(self.model, self.data, self._solid or self._geoms(self.bodies), -UP)
+        geoms = self._solid or self._geoms(self.bodies)
+        if not geoms:
+            return float(self.data.xpos[self.base, 2])
+        return -reach(self.model, self.data, geoms, -UP)
 
     @cached_property
     def wheels(self) -> Wheels | None:

@@ -14,6 +14,18 @@ from sensor_rig.mounting.survey import Survey
 WIDTH = 118
 
 
+class _Dumper(yaml.SafeDumper):
+    """Puts names that rcl takes for booleans into quotes: a joint may be called y."""
+
+
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        'tag:yaml.org,2002:str', text, style="'" if text in ('y', 'Y', 'n', 'N') else None
+    ),
+)
+
+
 def starter_rig(survey: Survey, guess: Guess, out: Path, **world: object) -> str:
     """Return a rig file, to be written to `out`, with sensors in likely places.
 
@@ -43,8 +55,12 @@ def starter_rig(survey: Survey, guess: Guess, out: Path, **world: object) -> str
             'imu_sensor_id': imu,
             'inputs': {imu: {'collect': True}},
         }
-    text = yaml.safe_dump(
-        {'/**': {'ros__parameters': values}}, sort_keys=False, default_flow_style=None, width=WIDTH
+    text = yaml.dump(
+        {'/**': {'ros__parameters': values}},
+        Dumper=_Dumper,
+        sort_keys=False,
+        default_flow_style=None,
+        width=WIDTH,
     )
     return (
         f'# Made from {survey.path.name}: sensors in likely places, with usual rates and '
