@@ -132,7 +132,8 @@ def test_what_falls_or_sees_nothing_is_said(tmp_path, monkeypatch, capsys):
 def test_odd_models_get_a_rig_too(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     weight = '<inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/>'
-    bodies = f'<body name="b"><freejoint/>{weight}<body name="y"><joint name="y"/>{weight}</body></body>'
+    joint = f'<body name="y"><joint name="y"/>{weight}</body>'
+    bodies = f'<body name="b"><freejoint/>{weight}{joint}</body>'
     _, config = mounted(f'<mujoco><worldbody>{bodies}</worldbody></mujoco>', capsys)
     assert config.sensors['joint_states'].joints == ('y',)  # no boolean, and no geom to stand on
     document, _ = mounted('<mujoco><worldbody><geom size="1"/></worldbody></mujoco>', capsys)
