@@ -11,19 +11,8 @@ import signal
 import sys
 
 COMMANDS = frozenset({'sensor_rig', 'sensor-rig'})
-NODES = frozenset(
-    {
-        'sensor_rig.nodes.world',
-        'sensor_rig.nodes.emulator',
-        'sensor_rig.nodes.sync',
-        'sensor_rig.nodes.degrade',
-        'world',
-        'emulator',
-        'sync',
-        'degrade',
-    }
-)
-"""Modules after `-m`, and installed executables."""
+NODES = frozenset({'world', 'emulator', 'sync', 'degrade'})
+"""Installed executables, and modules of `sensor_rig.nodes` after `-m`."""
 PARENT_VARIABLE = 'SENSOR_RIG_PARENT'
 """Process whose end is also the end of the process that has this in its environment."""
 _PDEATHSIG = 1
@@ -37,7 +26,10 @@ def end_quietly_on_interrupt() -> None:
     """
     words = sys.orig_argv[1:]
     module = words[words.index('-m') + 1] if '-m' in words[:-1] else ''
-    program = {module, os.path.basename(words[0]) if words else ''}
+    program = {
+        module.removeprefix('sensor_rig.nodes.'),
+        os.path.basename(words[0]) if words else '',
+    }
     now = signal.getsignal(signal.SIGINT)
     if program & NODES and now in (signal.default_int_handler, signal.SIG_IGN):
         # A shell has background processes ignore SIGINT; `ros2 launch` sends it all the same.

@@ -16,7 +16,7 @@ def start(executable: str) -> int:
     from rig_common.errors import RigError  # after the first line, which an interrupt may meet
 
     try:
-        return int(import_module(f'sensor_rig.nodes.{executable}').main())
+        return int(import_module('sensor_rig.nodes.executables').run(executable))
     except RigError as error:
         sentence = str(error)
     except ModuleNotFoundError as error:

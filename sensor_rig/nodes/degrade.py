@@ -1,24 +1,8 @@
-"""The executable `degrade`: `degrade --rig FILE`, or with `--ros-args --params-file FILE`."""
-
-from __future__ import annotations
+"""`python -m sensor_rig.nodes.degrade` is `degrade` without an installed package."""
 
 import sys
-from collections.abc import Sequence
 
-from rig_common.ros.executor import run_node
-from sensor_rig.nodes.arguments import rig_from_arguments
-from sensor_rig.nodes.building import make_degrade
-
-DESCRIPTION = 'Publishes live topics again with the faults of the streams: section of a rig file.'
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until a signal ends it."""
-    return run_node(
-        lambda: make_degrade(rig_from_arguments(DESCRIPTION, args)),
-        sys.argv if args is None else args,
-    )
-
+from sensor_rig.nodes import start
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(start('degrade'))

@@ -1,24 +1,8 @@
-"""The executable `world`: `world --rig FILE`, or with `--ros-args --params-file FILE`."""
-
-from __future__ import annotations
+"""`python -m sensor_rig.nodes.world` is `world` without an installed package."""
 
 import sys
-from collections.abc import Sequence
 
-from rig_common.ros.executor import run_node
-from sensor_rig.nodes.arguments import rig_from_arguments
-from sensor_rig.nodes.building import make_world
-
-DESCRIPTION = 'Steps the simulated world of a rig file and says what time it is.'
-
-
-def main(args: Sequence[str] | None = None) -> int:
-    """Run the node until a signal ends it."""
-    return run_node(
-        lambda: make_world(rig_from_arguments(DESCRIPTION, args)),
-        sys.argv if args is None else args,
-    )
-
+from sensor_rig.nodes import start
 
 if __name__ == '__main__':
-    sys.exit(main())
+    sys.exit(start('world'))

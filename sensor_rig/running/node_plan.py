@@ -11,12 +11,6 @@ from typing import Any
 from rig_common.errors import RigError
 from sensor_rig.rigfile import RigConfig
 
-MODULES = {
-    'world': 'sensor_rig.nodes.world',
-    'emulator': 'sensor_rig.nodes.emulator',
-    'sync': 'sensor_rig.nodes.sync',
-}
-"""Executable of the ROS package -> module that can be run without it."""
 GROUPINGS = ('per_sensor', 'one')
 
 
@@ -46,7 +40,7 @@ class PlannedNode:
         return [
             sys.executable,
             '-m',
-            MODULES[self.executable],
+            f'sensor_rig.nodes.{self.executable}',
             *self.arguments,
             '--ros-args',
             *ros,

@@ -536,8 +536,8 @@ class Blocker:
             raise ModuleNotFoundError(f'blocked by the test: {name}', name=name)
 
 sys.meta_path.insert(0, Blocker())
-from sensor_rig.nodes.sync import main
-sys.exit(main(['sync', *sys.argv[1:]]))
+from sensor_rig.nodes import start
+sys.exit(start('sync'))
 """
 
 
