@@ -14,7 +14,7 @@ from sync_engine.clocks.clock_filter import MotionPrior
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.motion import Rotation
 from sync_engine.cues.mounting import Mounting
-from sync_engine.cues.turn_rows import STRAY_S, TurnRows
+from sync_engine.cues.turn_rows import GRID_STEP_S, STRAY_STEPS, TurnRows
 
 NS = 1e9
 EVERY_S = 1.0
@@ -139,7 +139,7 @@ def pieces(streams: Streams) -> Track:
         if len(total) >= 100 and piece:
             again = total if not pull.any() else piece  # the first fit searches, and counts once
             rows = TurnRows(again, round(assumed + drift))
-            rows.look_at(gyro, _GRID_S + STRAY_S)
+            rows.look_at(gyro, _GRID_S + STRAY_STEPS * GRID_STEP_S)
             if not pull.any():
                 delta = searched(again, round(assumed + drift), gyro) or 0.0
             for _ in range(3):
@@ -180,7 +180,7 @@ def _whole_gyro(streams: Streams) -> GyroTrack:
 def searched(turns: list[Rotation], assumed_ns: int, gyro: GyroTrack) -> float | None:
     """Return where the valley's bottom is, against what is assumed (s)."""
     rows = TurnRows(turns, assumed_ns)
-    rows.look_at(gyro, _GRID_S + STRAY_S)
+    rows.look_at(gyro, _GRID_S + STRAY_STEPS * GRID_STEP_S)
     prior = MotionPrior(np.zeros(8), np.diag([1e3, *[0.02**2] * 3, *[1e-8] * 4]))
     settled = rows.settle(rows.search(_GRID_S, 1e3, prior, _true_mounting()).point, prior)
     return None if settled is None else settled[0].delta_s

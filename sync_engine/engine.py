@@ -22,7 +22,7 @@ from rig_common.errors import RigError
 from rig_common.times import MAX_STAMP_NS, NEVER_NS, NS_PER_S
 from sync_engine.clocks.epochs import Epochs
 from sync_engine.clocks.offset import ClockEstimate, Offset
-from sync_engine.clocks.prior import imu_sigma_s
+from sync_engine.clocks.prior import anchor_sigma_s
 from sync_engine.clocks.steps import Verdict
 from sync_engine.config import SyncConfig
 from sync_engine.config.runtime import changed_config
@@ -83,10 +83,10 @@ class SyncEngine:
 
     def _stream(self, name: str) -> Stream:
         config = self.config
-        is_imu = name == config.turn_reference
-        anchor_sigma_s = 0.0 if is_imu else imu_sigma_s(config)
+        anchor = config.clock_anchor(name)
+        sigma_s = 0.0 if name == anchor else anchor_sigma_s(config, anchor)
         clock = ClockEstimate(
-            config.inputs[name], config.adakf, config.epochs, anchor_sigma_s, is_imu
+            config.inputs[name], config.adakf, config.epochs, sigma_s, name == anchor, anchor
         )
         return Stream(name, config, clock, self.ledger[name], self._on_jump)
 
@@ -215,6 +215,10 @@ class SyncEngine:
         """
         self.window.update(stamp_ns, gyro, accel, self._now_ns)
         self._cues.gyro.add(stamp_ns, float(gyro[0]), float(gyro[1]), float(gyro[2]))
+
+    def push_velocity(self, stamp_ns: int, velocity: Sequence[float]) -> None:
+        """Take a velocity [3] (m/s) of the speed reference, where its messages are not read."""
+        self._cues.velocities.add(stamp_ns, *map(float, velocity))
 
     def push_rotation(
         self,

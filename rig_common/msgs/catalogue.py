@@ -9,6 +9,7 @@ then means follows from the reading that its decoder returns:
 | `Pixels` | `image` | a picture |
 | has `orientation_xyzw` | `odometry` | with `position_m`: a path, and a TUM file |
 | has `angular_rad_s` | `rate` | curves |
+| has `position_m` or `linear_m_s`, or is a `Fix` | `speed`, where a rig file asks for it | |
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any, Literal
 from rig_common.msgs import decode
 from rig_common.msgs.system import read_time_reference
 
-CueName = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate']
+CueName = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate', 'speed']
 View = Literal[
     '',
     'scan',
@@ -145,6 +146,7 @@ _ROWS = (
         'nav_msgs/msg/Odometry',
         decode.read_odometry,
         'odometry',
+        readable_as=('speed',),
         cue_bias_s=_ODOMETRY_BIAS_S,
         latency_s=(0.01, 0.01),
         sensor='pose',
@@ -158,23 +160,30 @@ _ROWS = (
         'geometry_msgs/msg/PoseStamped',
         decode.read_pose,
         'odometry',
+        readable_as=('speed',),
         view='pose',
         rviz='Pose',
         in_space=True,
     ),
     MessageType(
-        'geometry_msgs/msg/PoseWithCovarianceStamped', decode.read_pose, 'odometry', view='pose'
+        'geometry_msgs/msg/PoseWithCovarianceStamped',
+        decode.read_pose,
+        'odometry',
+        readable_as=('speed',),
+        view='pose',
     ),
     MessageType('geometry_msgs/msg/TransformStamped', decode.read_transform, 'odometry'),
     MessageType('tf2_msgs/msg/TFMessage', decode.read_transforms, view='frames'),
     MessageType(
         'geometry_msgs/msg/TwistStamped',
         decode.read_twist,
-        readable_as=('rate',),
+        readable_as=('rate', 'speed'),
         rviz='TwistStamped',
     ),
     MessageType(
-        'geometry_msgs/msg/TwistWithCovarianceStamped', decode.read_twist, readable_as=('rate',)
+        'geometry_msgs/msg/TwistWithCovarianceStamped',
+        decode.read_twist,
+        readable_as=('rate', 'speed'),
     ),
     MessageType(
         'geometry_msgs/msg/WrenchStamped',
@@ -190,7 +199,14 @@ _ROWS = (
         view='joints',
         plotted=('.position[:]',),
     ),
-    MessageType('sensor_msgs/msg/NavSatFix', latency_s=(0.1, 0.05), sensor='gnss', noise=True),
+    MessageType(
+        'sensor_msgs/msg/NavSatFix',
+        decode.read_fix,
+        readable_as=('speed',),
+        latency_s=(0.1, 0.05),
+        sensor='gnss',
+        noise=True,
+    ),
     MessageType(
         'sensor_msgs/msg/Range', decode.read_range, sensor='range', noise=True, rviz='Range'
     ),

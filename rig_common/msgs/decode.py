@@ -111,6 +111,16 @@ class TwistMessage(NamedTuple):
     angular_rad_s: Floats
 
 
+class Fix(NamedTuple):
+    """sensor_msgs/NavSatFix."""
+
+    stamp_ns: int
+    is_known: bool
+    """Whether the receiver has a fix."""
+    place: tuple[float, float, float]
+    """Latitude and longitude (degrees), height (m)."""
+
+
 def read_imu(buf: Buffer) -> tuple[tuple[float, float, float], tuple[float, float, float]]:
     """Return (angular velocity rad/s, linear acceleration m/s^2) of a sensor_msgs/Imu."""
     message = read_imu_message(buf)
@@ -319,6 +329,15 @@ def read_transforms(buf: Buffer) -> list[Transform]:
     """Read a tf2_msgs/TFMessage."""
     reader = Reader(buf)
     return [_transform(reader) for _ in range(reader.count(72))]
+
+
+def read_fix(buf: Buffer) -> Fix:
+    """Read a sensor_msgs/NavSatFix."""
+    reader = Reader(buf)
+    stamp_ns, _ = reader.header()
+    status, _ = reader.i8(), reader.u16()
+    latitude, longitude, height = reader.array('f8', 3).tolist()
+    return Fix(stamp_ns, status >= 0, (latitude, longitude, height))
 
 
 def read_twist(buf: Buffer) -> TwistMessage:

@@ -15,6 +15,7 @@ from sensor_rig.bags.inspect import TopicFacts
 from sync_engine.config import TELLS_TURNS
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
+FIX_TYPE, ODOMETRY_TYPE = 'sensor_msgs/msg/NavSatFix', 'nav_msgs/msg/Odometry'
 LAST_RANK = 100
 PAYLOAD_WANDER = 0.02
 """Chance that turns which are found in the payload wander against its stamp: they are the
@@ -97,6 +98,7 @@ def starter_rig(
             f'nothing to sync'
         )
     names = input_names([topic.name for topic in topics])
+    by_speed = speed_pairs(topics)
     reference = min(topics, key=_as_reference)
     imu = next((topic for topic in topics if topic.type_name == IMU_TYPE), None)
     required = [
@@ -123,6 +125,7 @@ def starter_rig(
             topics,
             is_imu=topic is imu is not reference,
             point=points.get(topic.name),
+            by_speed=topic in (by_speed if imu is not None else by_speed[1:]),
         )
     lines.append(f'      reference_sensor_id: {names[reference.name]}')
     lines.append(f'      required_sensors: [{", ".join(names[t.name] for t in required)}]')
@@ -132,6 +135,24 @@ def starter_rig(
         best = min(turning, key=_as_motion_reference)
         lines.append(f'      motion_reference: {names[best.name]}')
     return '\n'.join(lines) + '\n'
+
+
+def speed_pairs(topics: Sequence[TopicFacts]) -> list[TopicFacts]:
+    """Return the odometry or poses that tell speed best, and the GNSS fixes to compare with it.
+
+    Empty where one of both is missing. Twists are left out: they may be commands.
+    """
+    own = [topic for topic in topics if not topic.shares_stamps_with]
+    fixes = [topic for topic in own if topic.type_name == FIX_TYPE]
+    ways = [
+        topic
+        for topic in own
+        if known(topic.type_name).cue == 'odometry' and 'speed' in known(topic.type_name).cues()
+    ]
+    best = max(
+        ways, key=lambda topic: (topic.type_name == ODOMETRY_TYPE, topic.rate_hz), default=None
+    )
+    return [best, *fixes] if best is not None and fixes else []
 
 
 def _as_reference(topic: TopicFacts) -> tuple[bool, int, float]:
@@ -152,6 +173,7 @@ def _input(
     *,
     is_imu: bool,
     point: StampPoint | None,
+    by_speed: bool,
 ) -> list[str]:
     if point is not None:
         topic = replace(topic, sweep_s=point.capture_s)
@@ -169,7 +191,7 @@ def _input(
     if owner in names:
         entries['clock_of'] = names[owner]
     else:
-        entries.update(_cue(topic))
+        entries.update({'cue': 'speed'} if by_speed else _cue(topic))
     if is_imu:
         entries['collect'] = 'true'
     sweep = f'; {sweep_sentence(topic)}' if topic.sweep_s and point is None else ''

@@ -19,6 +19,7 @@ class Need(Enum):
 
     IMU = 'an IMU (sensor_msgs/msg/Imu), or a second payload that shows turns'
     CUE = 'a payload that shows turns: a scan, a cloud, an odometry, a pose or an Image'
+    SPEED = 'an odometry or a pose, whose speed can be compared with it'
     CAMERA_INFO = "a camera_info with the images' stamps"
     MOTION = 'turning that both sensors show'
     TILTING = '20 s of tilting, without stronger pushes'

@@ -13,7 +13,14 @@ from rig_common.msgs.catalogue import known
 from rig_common.paramfile.reader import parse
 from sensor_rig.bags.inspect import TopicFacts
 from sensor_rig.bags.reader import BagReader
-from sensor_rig.bags.starter import IMU_TYPE, input_names, starter_rig, usable
+from sensor_rig.bags.starter import (
+    FIX_TYPE,
+    IMU_TYPE,
+    input_names,
+    speed_pairs,
+    starter_rig,
+    usable,
+)
 from sensor_rig.findings.imu import ImuDelay, ImuMotion
 from sensor_rig.findings.kinds import Need, found
 from sensor_rig.findings.model import INFO, WARNING, WRONG, Finding, lasting
@@ -67,25 +74,40 @@ def compare_motion(
     imus = [topic for topic in topics if topic.type_name == IMU_TYPE]
     lacks = {topic.name: Need.IMU.value for topic in facts if topic.type_name != IMU_TYPE}
     result = MotionResult([], {}, _imu_delays(bag, [topic.name for topic in imus]), lacks)
+    lacks.update({each.name: Need.SPEED.value for each in facts if each.type_name == FIX_TYPE})
+    if pair := speed_pairs(topics):
+        _compare(bag, pair, result, pair[0].name)
     lacks.update({imu.name: Need.TILTING.value for imu in imus if imu.name not in result.imus})
     for name, delay in result.imus.items():
         result.findings.extend(_imu_delay(name, delay))
     period_s = periods_s.get(imus[0].name, 0.0) if imus else 0.0
     if period_s * SLOWEST_IMU_HZ > 1.0:  # between its samples it says nothing
         slow = f'an IMU of {SLOWEST_IMU_HZ:g} Hz or more; {imus[0].name} has {1 / period_s:.3g} Hz'
-        lacks.update({each.name: slow for each in topics if each.type_name != IMU_TYPE})
+        lacks.update(
+            {each.name: slow for each in topics if each.type_name not in (IMU_TYPE, FIX_TYPE)}
+        )
         return result
-    if not imus and not can_be_compared(topics):
-        return result
+    if imus or can_be_compared(topics):
+        _compare(bag, [each for each in topics if each.type_name != FIX_TYPE], result)
+    return result
+
+
+def _compare(
+    bag: BagReader, topics: Sequence[TopicFacts], result: MotionResult, reference: str = ''
+) -> None:
+    """Add what the motion of some topics says of their clocks; `reference`: by speed with this."""
+    lacks = result.lacks
     names = input_names([topic.name for topic in topics])
     try:
-        engine, turning = _engine_after(bag, starter_rig(facts, str(bag.path)))
+        engine, turning = _engine_after(
+            bag, starter_rig(topics, str(bag.path)), names.get(reference, '')
+        )
     except RigError:
-        return result  # what cannot be synced at all has been found elsewhere
+        return  # what cannot be synced at all has been found elsewhere
     imu = next((each for each in topics if names[each.name] == turning.reference), None)
     if imu is None:
-        return result
-    if imu.type_name != IMU_TYPE:
+        return
+    if imu.type_name != IMU_TYPE and not reference:
         lacks.pop(imu.name, None)
     for topic in topics:
         if topic is imu or topic.type_name == IMU_TYPE or topic.shares_stamps_with:
@@ -105,7 +127,6 @@ def compare_motion(
         assert curve is not None
         result.findings.extend(_offset(topic, imu, offset_s, offset.sigma_s))
         result.curves[topic.name] = curve
-    return result
 
 
 def can_be_compared(facts: Sequence[TopicFacts]) -> bool:
@@ -136,12 +157,12 @@ def _doubt(curve: AgreementCurve, offset_s: float, sigma_s: float) -> str:
 def _lack(topic: TopicFacts, engine: SyncEngine, name: str) -> str:
     """Return what the comparison of a topic with the IMU lacks; empty for nothing."""
     about = engine.status().sensors.get(name)
-    if known(topic.type_name).cue == 'none':
+    if engine.config.inputs[name].cue == 'none':
         return Need.CUE.value
     if about is None or about.motion_fixes < FEWEST_FIXES:
         why = about.motion_refusal if about is not None else ''
         return f'{Need.MOTION.value}; {why}' if why else Need.MOTION.value
-    offset = engine.offset(name, to=engine.config.turn_reference)
+    offset = engine.offset(name, to=engine.config.clock_anchor(name))
     vague = offset.sigma_s > VAGUE_S and abs(offset.offset_ns) / 1e9 < SURE * offset.sigma_s
     if offset.state is OffsetState.UNOBSERVABLE or vague:
         return f'{Need.MOTION.value}: its offset is known to {lasting(offset.sigma_s)} only'
@@ -176,10 +197,11 @@ def _imu_delay(name: str, told: ImuDelay) -> Iterator[Finding]:
     )
 
 
-def _engine_after(bag: BagReader, rig_text: str) -> tuple[SyncEngine, Turning]:
+def _engine_after(bag: BagReader, rig_text: str, speed_of: str) -> tuple[SyncEngine, Turning]:
     """Return the sync engine of a rig file after the first part of the recording.
 
-    Also the turns that it compared, and those of the IMU or of what is in its place.
+    Also the turns that it compared, and those of the IMU or of what is in its place; or the speeds
+    with that of `speed_of`.
     """
     rig = rig_from_parameters(parse(rig_text).values, Path('inspect'))
     assert rig.sync is not None
@@ -187,7 +209,7 @@ def _engine_after(bag: BagReader, rig_text: str) -> tuple[SyncEngine, Turning]:
     sync = WireSync(
         config, [name for topic, name in names.items() if not bag.topics[topic].stamped]
     )
-    turning = Turning(config.turn_reference)
+    turning = Turning(speed_of or config.turn_reference, is_speed=bool(speed_of))
     sync.engine.on_rotation = turning.add_turn
     end_ns = bag.start_ns + int(LOOKED_AT_S * 1e9)
     for message in bag.messages(list(names)):
@@ -219,16 +241,18 @@ def _offset(
             rests_on='motion',
         )
         return
-    severity = INFO
+    severity, by = INFO, 'speed' if topic.type_name == FIX_TYPE else 'motion'
     if abs(offset_s) > TOLERATED_S + 3.0 * sigma_s:
-        severity = WRONG if abs(offset_s) > WRONG_S + 3.0 * sigma_s else WARNING
+        # A fix or an odometry may come out of a filter that is late by itself.
+        clear = abs(offset_s) > WRONG_S + 3.0 * sigma_s and by != 'speed'
+        severity = WRONG if clear else WARNING
     later = 'late' if offset_s > 0.0 else 'early'
     yield found(
         'clock_offset',
         severity,
         name,
         f'stamped {lasting(offset_s)} {later} against {imu.name}, sigma '
-        f'{sigma_s * 1e3:.1f} ms, as their motion shows',
+        f'{sigma_s * 1e3:.1f} ms, as their {by} shows',
         evidence,
         related=(imu.name,),
         change='let the sync engine correct it, or set the clocks' if severity else '',

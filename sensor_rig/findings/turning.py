@@ -34,6 +34,8 @@ class Turning:
     """The turns of an IMU, or of a `reference` in its place, and of others, on their stamps."""
 
     reference: str = ''
+    is_speed: bool = False
+    """Whether it is not turns but ways that are compared."""
     _imu_ns: list[int] = field(default_factory=list)
     _rates: list[Sequence[float]] = field(default_factory=list)
     _turns: dict[str, list[Rotation]] = field(default_factory=dict)
@@ -48,7 +50,9 @@ class Turning:
         self._rates.append(rate)
 
     def add_turn(self, sensor: str, turn: Rotation) -> None:
-        """Take a turn that a cue of the sync engine measured."""
+        """Take a turn, or a way, that a cue of the sync engine measured."""
+        if turn.is_way is not self.is_speed:
+            return
         if sensor == self.reference and (mean := turn.mean_rate()) is not None:
             self._imu_ns.append(mean[0])
             self._rates.append(mean[1])

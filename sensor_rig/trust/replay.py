@@ -52,7 +52,10 @@ def engine_track(streams: Streams) -> Track:
         name = streams.imu if is_imu[index] else streams.sensor
         engine.push(name, stamp_ns, None, arrivals[index])
         if is_imu[index]:
-            engine.push_imu(rate_ns[index], gyro[index], _LEVEL)
+            if engine.config.imu_sensor_id:
+                engine.push_imu(rate_ns[index], gyro[index], _LEVEL)
+            else:
+                engine.push_velocity(rate_ns[index], gyro[index])
             continue
         while due is not None and due[0] <= index:
             turn = due[1]

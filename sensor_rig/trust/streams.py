@@ -1,6 +1,7 @@
 """One sensor and the IMU of a recording, as the engine sees them: stamps, arrivals and turns.
 
-Without an IMU another stream takes its place, with the mean rates of its turns.
+Without an IMU another stream takes its place, with the mean rates of its turns. For a sensor whose
+speed is compared it is the stream with the reference's speed, and "gyro" is its velocity (m/s).
 
 The cues run once, over the recording as it is. What they found is then replayed as often as a test
 needs it, with other stamps or fewer messages.
@@ -8,6 +9,7 @@ needs it, with other stamps or fewer messages.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -115,12 +117,11 @@ def _joined(one: Rotation, two: Rotation) -> Rotation | None:
         or two.stamp_to_ns - one.stamp_from_ns > _LONGEST_NS
     ):
         return two if one.stamp_to_ns != two.stamp_from_ns else None
-    return Rotation(
-        one.stamp_from_ns,
-        two.stamp_to_ns,
-        tuple(a + b for a, b in zip(one.values_rad, two.values_rad, strict=True)),
-        one.axes,
-        tuple(a + b for a, b in zip(one.variances, two.variances, strict=True)),
+    return replace(
+        one,
+        stamp_to_ns=two.stamp_to_ns,
+        values_rad=tuple(a + b for a, b in zip(one.values_rad, two.values_rad, strict=True)),
+        variances=tuple(a + b for a, b in zip(one.variances, two.variances, strict=True)),
     )
 
 
@@ -133,16 +134,20 @@ def read_streams(
     """Return every sensor of a recording that has a cue, each with the IMU or what replaces it."""
     with BagReader(path, sidecar) as bag:
         config, names = fitted(config, bag)
-        imu = config.turn_reference
         cued = [
-            name for name in names.values() if config.inputs[name].cue != 'none' and name != imu
+            name
+            for name in names.values()
+            if config.inputs[name].cue != 'none'
+            and config.clock_anchor(name) not in ('', name)
+            and config.clock_anchor(name) in names.values()
         ]
-        if imu not in names.values() or not cued:
+        if not cued:
+            imu = config.turn_reference
             has = f'beside {imu!r} no other' if imu in names.values() else 'neither'
             raise RigError(
                 f'{path} has {has} stream that tells turns, so motion has nothing to be compared '
-                f'with: it needs an IMU and an input with a cue ({", ".join(TELLS_TURNS)}), or '
-                'two such inputs'
+                f'with: it needs an IMU and an input with a cue ({", ".join(TELLS_TURNS)}), '
+                'two such inputs, or two with cue speed'
             )
         gathered = _Gathered(config, names, bag, cued)
         for done, (topic, receive_ns, raw, _) in enumerate(bag.messages(list(names)), 1):
@@ -158,15 +163,16 @@ class _Gathered:
     def __init__(
         self, config: SyncConfig, names: dict[str, str], bag: BagReader, cued: list[str]
     ) -> None:
-        self._config, self._imu = config, config.turn_reference
+        self._config = config
+        self._references = {name: config.clock_anchor(name) for name in cued}
         headerless = [name for topic, name in names.items() if not bag.topics[topic].stamped]
         self._sync = WireSync(config, headerless)
         self._sync.engine.on_rotation = self._keep
         self._arrivals: dict[str, list[tuple[int, int]]] = {
-            name: [] for name in (*cued, self._imu)
+            name: [] for name in (*cued, *self._references.values())
         }
-        self._rates: dict[int, tuple[int, list[float]]] = {}
-        """By message of the reference: stamp and rate."""
+        self._rates: dict[tuple[str, bool], dict[int, tuple[int, list[float]]]] = defaultdict(dict)
+        """By reference and whether it is a velocity, by message: stamp and rate."""
         self._turns: dict[str, list[tuple[int, Rotation]]] = {name: [] for name in cued}
 
     def take(self, name: str, raw: bytes, receive_ns: int) -> None:
@@ -176,7 +182,8 @@ class _Gathered:
                 stamp_ns = self._sync.stamp_ns(name, raw)
                 if stamp_ns is not None:
                     if name == self._config.imu_sensor_id:
-                        self._rates[len(self._arrivals[name])] = stamp_ns, list(read_imu(raw)[0])
+                        rate = stamp_ns, list(read_imu(raw)[0])
+                        self._rates[name, False][len(self._arrivals[name])] = rate
                     self._arrivals[name].append((receive_ns, stamp_ns))
             except CdrError:
                 pass  # the engine counts it as invalid
@@ -184,19 +191,22 @@ class _Gathered:
             pass  # the turns are wanted, not the bundles
 
     def _keep(self, name: str, rotation: Rotation) -> None:
+        index = len(self._arrivals[name]) - 1
         if name in self._turns:
-            self._turns[name].append((len(self._arrivals[name]) - 1, rotation))
-        elif name == self._imu and (mean := rotation.mean_rate()) is not None:
-            self._rates[len(self._arrivals[name]) - 1] = mean
+            self._turns[name].append((index, rotation))
+        elif (mean := rotation.mean_rate()) is not None:
+            self._rates[name, rotation.is_way][index] = mean
 
     def streams(self, name: str) -> Streams:
         """Return one sensor with the IMU, merged by arrival."""
         own = np.array(self._arrivals[name], dtype=np.int64).reshape(-1, 2)
-        imu = np.array(self._arrivals[self._imu], dtype=np.int64).reshape(-1, 2)[[*self._rates]]
+        reference = self._references[name]
+        told = self._rates[reference, self._config.inputs[name].cue == 'speed']
+        imu = np.array(self._arrivals[reference], dtype=np.int64).reshape(-1, 2)[[*told]]
         if not len(own) or not len(imu):
-            silent = name if not len(own) else self._imu
+            silent = name if not len(own) else reference
             raise RigError(f'no message of {silent} can be read, so there is nothing to score')
-        rate_ns, rates = zip(*self._rates.values(), strict=True)
+        rate_ns, rates = zip(*told.values(), strict=True)
         times = np.concatenate([own, imu])
         is_imu = np.arange(len(times)) >= len(own)
         order = np.lexsort((~is_imu, times[:, 0]))
@@ -205,7 +215,7 @@ class _Gathered:
         gyro = np.concatenate([np.zeros((len(own), 3)), rates])
         return Streams(
             name,
-            self._imu,
+            reference,
             two_inputs(self._config, name),
             is_imu[order],
             times[order, 0],
@@ -219,18 +229,16 @@ class _Gathered:
 def two_inputs(config: SyncConfig, sensor: str) -> SyncConfig:
     """Return the configuration of one sensor and the IMU; turns are handed over, not read."""
     given = config.inputs[sensor].model_dump()
-    own = InputConfig.model_validate(
-        given | {'type': '', 'cue': 'none', 'member': True, 'collect': False, 'clock_of': ''}
-    )
-    reference = config.turn_reference
-    imu = config.inputs[reference].model_copy(
-        update={'type': '', 'collect': True, 'member': True, 'cue': 'none', 'clock_of': ''}
-    )
+    is_speed = given['cue'] == 'speed'
+    common = {'type': '', 'cue': 'speed' if is_speed else 'none', 'member': True, 'clock_of': ''}
+    own = InputConfig.model_validate(given | common | {'collect': False})
+    reference = config.clock_anchor(sensor)
+    imu = config.inputs[reference].model_copy(update={**common, 'collect': True})
     return config.model_copy(
         update={
             'inputs': {sensor: own, reference: imu},
-            'imu_sensor_id': reference,
-            'motion_reference': '',
+            'imu_sensor_id': '' if is_speed else reference,
+            'motion_reference': reference if is_speed else '',
             'reference_sensor_id': sensor,
             'required_sensors': (sensor,),
         }

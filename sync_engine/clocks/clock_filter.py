@@ -125,7 +125,7 @@ class ClockFilter:
             p[O, 2] = p[2, O] = latency_var
         walks = config.offset_walk_s, config.skew_walk, config.latency_walk_s
         self._bank = WayBank(mean, p, walks, prior.wander_chance)
-        self.forget_motion(np.eye(3) * 4.0, 0.0, 0.0)
+        self.forget_motion(np.eye(3) * 4.0, 0.0, (0.0, 0.0))
         self.tape: Tape | None = None
         """Where the steps are noted for the smoother; None where nobody looks back."""
 
@@ -172,15 +172,18 @@ class ClockFilter:
         return sqrt(max(min(known.offset_var, known.anchored_var), 0.0))
 
     def forget_motion(
-        self, mounting_covariance: Floats, scale_sigma: float, scale_walk: float
+        self, mounting_covariance: Floats, scale_sigma: float, walks: tuple[float, float]
     ) -> None:
-        """Bias, mounting and scale begin again: the mounting with a turn of zero."""
+        """Bias, mounting and scale begin again: the mounting with a turn of zero.
+
+        `walks`: of the scale and of the mounting (1 and rad per root second).
+        """
         start = np.zeros((7, 7))
         start[:3, :3] = np.eye(3) * _BIAS_SIGMA_RAD_S**2
         start[3:6, 3:6] = mounting_covariance
         start[6, 6] = scale_sigma**2 + 1e-8
         self._bank.replace(slice(5, SIZE), start)
-        self._bank.set_scale_walk(scale_walk)
+        self._bank.set_walks(*walks)
         self._cache()
 
     def turn_reference(self, turn: Floats) -> None:

@@ -49,11 +49,14 @@ class ClockEstimate:
         epochs: EpochConfig,
         anchor_sigma_s: float,
         is_anchor: bool = False,
+        anchor: str = '',
     ) -> None:
         self._given = given
         self._config = config
         self._anchor_sigma_s = anchor_sigma_s
         self._is_anchor = is_anchor
+        self.anchor = anchor
+        """The input that its motion is compared with."""
         self._gap_reset_ns = int(epochs.gap_reset_s * NS_PER_S)
         self._block_ns = int(config.block_s * NS_PER_S)
         self.steps = StepDetector(int(epochs.restart_jump_s * NS_PER_S))
@@ -125,11 +128,11 @@ class ClockEstimate:
         return self.filter.motion_prior((time_ns - self._epoch_ns) / NS_PER_S)
 
     def forget_motion(
-        self, mounting_covariance: Floats, scale_sigma: float, scale_walk: float
+        self, mounting_covariance: Floats, scale_sigma: float, walks: tuple[float, float]
     ) -> None:
         """Bias, mounting and scale begin again."""
         if self.filter is not None:
-            self.filter.forget_motion(mounting_covariance, scale_sigma, scale_walk)
+            self.filter.forget_motion(mounting_covariance, scale_sigma, walks)
 
     def turn_reference(self, turn: Floats) -> None:
         """The mounting is counted from another rotation, further by `turn` [3] (rad)."""
@@ -179,7 +182,7 @@ class ClockEstimate:
 
     def record(self) -> None:
         """Note every step of the filter from now on, for `smoothed`."""
-        self._tape = Tape(self._is_anchor)
+        self._tape = Tape(self._is_anchor, self.anchor)
 
     def smoothed(self) -> ClockTrack:
         """Return the clock as all that was recorded tells it."""

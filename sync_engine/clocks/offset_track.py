@@ -129,6 +129,8 @@ def offset_track(clock: ClockTrack, reference: ClockTrack, *, to_host: bool) -> 
     variances = [
         mine.variances + counts * theirs.variances for mine, theirs in zip(own, other, strict=True)
     ]
+    if clock.anchor != reference.anchor:  # nothing that both were compared with
+        variances = [each[:, :1].repeat(2, axis=1) for each in variances]
     over_host, over_imu = np.concatenate(variances).sum(axis=0)
     pieces = []
     for times_ns, mine, theirs in zip(stretches, own, other, strict=True):

@@ -37,10 +37,10 @@ def declared_prior(
     )
 
 
-def imu_sigma_s(config: SyncConfig) -> float:
-    """Return how wrong the offset to the host of the IMU, or of what turns are compared with
+def anchor_sigma_s(config: SyncConfig, anchor: str) -> float:
+    """Return how wrong the offset to the host of the IMU, or of what motion is compared with
     instead, may be (s); huge where there is neither."""
-    imu = config.inputs.get(config.turn_reference)
+    imu = config.inputs.get(anchor)
     if imu is None:
         return _NO_IMU_SIGMA_S
     return config.adakf.ptp_sigma_s if imu.stamp_source == 'ptp' else imu.latency_sigma_s

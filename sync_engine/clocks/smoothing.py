@@ -83,9 +83,12 @@ class Piece:
 class ClockTrack:
     """A clock's offset over a recording."""
 
-    def __init__(self, pieces: list[tuple[int, list[SmoothedClock]]]) -> None:
-        """Take (host time from which on it holds, what is known) in order of time."""
-        self.pieces = pieces
+    def __init__(self, pieces: list[tuple[int, list[SmoothedClock]]], anchor: str = '') -> None:
+        """Take (host time from which on it holds, what is known) in order of time.
+
+        `anchor`: the input that its motion was compared with.
+        """
+        self.pieces, self.anchor = pieces, anchor
         self._from_ns = [from_ns for from_ns, _ in pieces]
         self._pieces = [known for _, known in pieces]
         self._times_ns = [[each.time_ns for each in known] for known in self._pieces]
@@ -102,8 +105,8 @@ class ClockTrack:
 class Tape:
     """What one clock's filter noted on its way forward."""
 
-    def __init__(self, is_anchor: bool) -> None:
-        self._is_anchor = is_anchor
+    def __init__(self, is_anchor: bool, anchor: str = '') -> None:
+        self._is_anchor, self._anchor = is_anchor, anchor
         self._pieces: list[Piece] = []
 
     def begin(self, from_ns: int, base_ns: int, epoch_ns: int) -> None:
@@ -139,7 +142,7 @@ class Tape:
         for piece in self._pieces:
             if piece.notes:
                 pieces.append((piece.from_ns, self._smooth(piece)))
-        return ClockTrack(pieces)
+        return ClockTrack(pieces, self._anchor)
 
     def _smooth(self, piece: Piece) -> list[SmoothedClock]:
         notes = piece.notes

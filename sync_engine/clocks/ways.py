@@ -107,10 +107,11 @@ class WayBank:
             p[np.ix_(declared, declared)] += _MISDECLARED_SIGMAS**2 * np.diag(p)[[*declared]].min()
         self._mix()
 
-    def set_scale_walk(self, walk: float) -> None:
-        """Let the scale of turns walk (1 per root second)."""
+    def set_walks(self, scale_walk: float, mounting_walk: float) -> None:
+        """Let scale and mounting of turns walk (1 and rad per root second)."""
         for noise in self._noises:
-            noise[-1, -1] = walk**2
+            noise[8:11, 8:11] = np.eye(3) * max(mounting_walk, _MOUNTING_WALK) ** 2
+            noise[-1, -1] = scale_walk**2
 
     def _mix(self) -> None:
         """Keep mean and covariance of all together."""

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from rig_common.validation import Strict
 
 StampSource = Literal['device', 'host', 'ptp', 'trigger']
-CueKind = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate', 'joints']
+CueKind = Literal['none', 'scan', 'cloud', 'image', 'odometry', 'rate', 'joints', 'speed']
 CueAxes = Literal['', 'vector', 'yaw', 'size']
 
 IMU_TYPE = 'sensor_msgs/msg/Imu'
@@ -70,7 +70,8 @@ class InputConfig(Strict):
     clock_of: str = ''
     """Another input whose clock this one shares (camera_info shares the camera's)."""
     cue: CueKind = 'none'
-    """How rotations are found in its payload; this is what makes its offset observable."""
+    """How rotations, or for `speed` the way it went, are found in its payload; this is what makes
+    its offset observable."""
     focal_px: float = Field(0.0, ge=0.0)
     """Focal length for the image cue (px at the image's full size). 0: from the camera_info that
     shares this input's clock, and without one estimated together with the offset."""
@@ -176,6 +177,10 @@ class InputConfig(Strict):
 
     @model_validator(mode='after')
     def _axes_of_cue(self) -> InputConfig:
+        if self.cue == 'speed' and self.cue_axes:
+            raise ValueError(
+                f'cue_axes {self.cue_axes!r} is of turns, which cue speed does not use'
+            )
         if self.cue in ('scan', 'cloud') and self.cue_axes not in ('', 'yaw'):
             raise ValueError(
                 f'cue_axes {self.cue_axes!r} does not go with cue {self.cue!r}, '

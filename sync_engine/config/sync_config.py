@@ -21,6 +21,8 @@ StampPolicy = Literal['bundle', 'corrected', 'raw']
 
 TELLS_TURNS = ('rate', 'joints', 'odometry', 'cloud', 'scan', 'image')
 """Cues whose turns others can be compared with, the best first."""
+_WORST_SPEEDS = ('', 'TwistWithCovarianceStamped', 'TwistStamped', 'NavSatFix')
+"""Types of inputs whose speed is the reference if there is no better one, the worst last."""
 
 
 class WindowConfig(Strict):
@@ -147,8 +149,9 @@ class SyncConfig(Strict):
     imu_sensor_id: str = ''
     """The input that drives the window and that motion is compared with; empty for none."""
     motion_reference: str = ''
-    """Without an IMU: the input whose turns the others' are compared with. Empty: the one whose
-    cue tells turns best (rate, joints, odometry, cloud, scan, image, in this order)."""
+    """Without an IMU: the input whose turns, or with `cue: speed` whose way, the others' are
+    compared with. Empty: the one whose cue tells turns best (rate, joints, odometry, cloud, scan,
+    image, in this order), and of ways odometry before twists before fixes."""
     window: WindowConfig = WindowConfig()
     """How far from its target a frame may be."""
     buffer: BufferConfig = BufferConfig()
@@ -198,12 +201,43 @@ class SyncConfig(Strict):
 
         Empty where there is none, or nothing to compare with it.
         """
-        if self.imu_sensor_id or self.motion_reference:
-            return self.imu_sensor_id or self.motion_reference
+        named = self.imu_sensor_id or self.motion_reference
+        if named and self.inputs[named].cue != 'speed':
+            return named
         cued = [name for name, given in self.inputs.items() if given.cue in TELLS_TURNS]
         if len(cued) < 2:
             return ''
         return min(cued, key=lambda name: TELLS_TURNS.index(self.inputs[name].cue))
+
+    @property
+    def speed_reference(self) -> str:
+        """The input whose way the others' ways are compared with, empty where there is none.
+
+        Its clock is not compared with another one: an input with `cue: speed`, or the one that
+        turns are compared with.
+        """
+        own = [name for name, given in self.inputs.items() if given.cue == 'speed']
+        kept = self.turn_reference
+        told = [
+            name
+            for name, given in self.inputs.items()
+            if given.cue == 'speed' or (given.cue == 'odometry' and kept in ('', name))
+        ]
+        if not own or len(told) < 2:
+            return ''
+        if self.motion_reference in told:
+            return self.motion_reference
+
+        def badness(name: str) -> int:
+            kind = self.inputs[name].type.rpartition('/')[2]
+            return _WORST_SPEEDS.index(kind) if kind in _WORST_SPEEDS else -1
+
+        return min(told, key=badness)
+
+    def clock_anchor(self, name: str) -> str:
+        """Return the input that the motion of an input is compared with; itself for such a one."""
+        by_speed = self.inputs[name].cue == 'speed' or name == self.speed_reference
+        return self.speed_reference if by_speed else self.turn_reference
 
     def _check_motion_reference(self) -> None:
         name = self.motion_reference
@@ -212,10 +246,10 @@ class SyncConfig(Strict):
                 f"motion_reference names '{name}' beside the IMU '{self.imu_sensor_id}'; "
                 'turns are compared with one of them, so leave one out'
             )
-        if name and self.inputs[name].cue not in TELLS_TURNS:
+        if name and self.inputs[name].cue not in (*TELLS_TURNS, 'speed'):
             raise ValueError(
                 f"motion_reference names '{name}', whose cue is '{self.inputs[name].cue}'; it "
-                f'needs one that tells turns: {", ".join(TELLS_TURNS)}'
+                f'needs one that tells turns or speed: {", ".join(TELLS_TURNS)}, speed'
             )
 
     @property

@@ -67,18 +67,19 @@ class GyroTrack:
         return int(self._stamps_ns[0]), int(self._stamps_ns[-1])
 
     def turning_rad_s(self) -> float:
-        """Return how much the rate varies (root mean square without its mean, rad/s).
+        """Return how much the rate varies (root mean square without its mean, rad/s)."""
+        return float(np.sqrt(self.rates().var(axis=1).sum()))
 
-        Rates are means over about 50 ms: vibration does not count.
-        """
+    def rates(self) -> Floats:
+        """Return the rates [3, n], means over about 50 ms: vibration does not count."""
         covered = self.covered_ns()
         if covered is None:
-            return 0.0
+            return np.zeros((3, 1))
         count = max(int((covered[1] - covered[0]) / 5e7), 2)
         times_s = np.linspace(0.0, (covered[1] - covered[0]) / NS_PER_S, count)
         track = self.about(np.eye(3), covered[0], 0.0, float(times_s[-1]))
-        rates = np.diff(track(times_s), axis=1) / (times_s[1] - times_s[0])
-        return float(np.sqrt(rates.var(axis=1).sum()))
+        rates: Floats = np.diff(track(times_s), axis=1) / (times_s[1] - times_s[0])
+        return rates
 
     def angle(self, stamp_ns: int, times_s: Floats, axis: Floats) -> Floats | None:
         """Return the angle about `axis` [3] (IMU frame), from any start, [n] (rad).

@@ -39,13 +39,11 @@ from sync_engine.cues.mounting import (
     turn_between,
     turned_by,
 )
-from sync_engine.cues.turn_rows import GRID_STEP_S, STRAY_S, Point, Squeezed, TurnRows
+from sync_engine.cues.turn_rows import GRID_STEP_S, STRAY_STEPS, Point, Squeezed, TurnRows
 
 _LEAST_ROWS = 8
-_PIECE_S = 1.0
-"""Length of a piece for the filter."""
-_FIRST_PIECE_S, _SHARP_S = 0.4, 1e-3
-"""Its length until the offset has this sigma."""
+_SHARP_S = 1e-3
+"""Sigma of the offset below which pieces have their full length."""
 _GROWTH, _PATIENCE_S = 1.15, 0.5
 """A history that was ambiguous is searched again when it is longer by this factor, or this time:
 one pan may decide."""
@@ -57,7 +55,7 @@ _LEAST_ODD = 0.4
 _CLAIM_PIECES, _HONESTY_PIECES = 3.0, 60.0
 """Pieces that the claim of a cue counts for against what its residuals show, and pieces after
 which these are forgotten."""
-_LEAST_HONESTY, _MOST_HONESTY = 0.05, 50.0
+_MOST_HONESTY = 50.0
 _LOST = 3
 """Pieces in a row that do not fit, after which the history is searched again."""
 _FAR_RAD = 0.1
@@ -68,7 +66,7 @@ Axis = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """How far a sensor turned from one of its stamps to another."""
+    """How far a sensor turned, or went, from one of its stamps to another."""
 
     stamp_from_ns: int
     stamp_to_ns: int
@@ -81,6 +79,8 @@ class Rotation:
     scale_sigmas: tuple[float, ...] = ()
     """Prior sigma of the logarithm of a factor that all values with a sigma above 0 share, as a
     camera's focal length is one about x and y; empty: the values are in true radians."""
+    is_way: bool = False
+    """Whether the values are metres that it went along the axes, or in all."""
 
     def mean_rate(self) -> tuple[int, list[float]] | None:
         """Return its middle stamp (ns) and mean rate [3] (rad/s, sensor frame), None of a size."""
@@ -91,8 +91,12 @@ class Rotation:
         return (self.stamp_from_ns + self.stamp_to_ns) // 2, rate.tolist()
 
 
-class LastingErrors(NamedTuple):
-    """Errors of a cue that last for many of its rotations, so that no short stretch shows them."""
+class CueTraits(NamedTuple):
+    """What is particular to the turns of a cue, or to its ways.
+
+    Errors that last for many of its rotations, so that no short stretch shows them, and how fast
+    what it tells changes.
+    """
 
     scale_sigma: float = 0.0
     """Share by which all turns may be too large or too small: a focal length."""
@@ -100,6 +104,16 @@ class LastingErrors(NamedTuple):
     """How fast that share changes (1 per root second)."""
     first_honesty: float = 1.0
     """Variance over the claimed one before the residuals have shown what it is."""
+    least_honesty: float = 0.05
+    """The least that it may be."""
+    mounting_walk: float = 0.0
+    """How fast the rotation to the reference changes (rad per root second)."""
+    pace: float = 1.0
+    """How slowly what it tells changes, against turns: all times of a search are longer by it."""
+    piece_s: tuple[float, float] = (0.4, 1.0)
+    """Length of a piece for the filter: until the offset is sharp, and then."""
+    piece_sigma_s: float = 0.0
+    """What the offset of each piece is wrong by besides (s)."""
 
 
 class RotationFit:
@@ -109,11 +123,17 @@ class RotationFit:
         self,
         config: MotionConfig,
         mounting: Mounting | None = None,
-        errors: LastingErrors | None = None,
+        traits: CueTraits | None = None,
     ) -> None:
         """Without a `mounting` the sensor's axes are those of the IMU."""
-        self._config = config
-        self.errors = LastingErrors() if errors is None else errors
+        self.traits = traits = CueTraits() if traits is None else traits
+        self._step_s = GRID_STEP_S * traits.pace
+        self._stray_s = STRAY_STEPS * self._step_s
+        self._half_s = config.grid_s * traits.pace
+        self._least_s, self._most_s = (
+            config.min_span_s * traits.pace,
+            config.max_span_s * traits.pace,
+        )
         self._rotations: deque[Rotation] = deque()
         self._next_try_ns = 0
         self.mounting = Mounting(np.eye(3)) if mounting is None else mounting
@@ -122,7 +142,7 @@ class RotationFit:
         """Whether the filter has to begin bias, mounting and scale again."""
         self.is_found = False
         """Whether one offset alone explains the history."""
-        self.scale, self.scale_sigma = 0.0, self.errors.scale_sigma
+        self.scale, self.scale_sigma = 0.0, traits.scale_sigma
         """Share by which the sensor's turns are too large, and its sigma."""
         self.last_sigma_s = float('inf')
         self.explained = 0.0
@@ -144,8 +164,8 @@ class RotationFit:
         self._rotations.append(rotation)
         if self._is_new and rotation.scale_sigmas:
             self.scale_sigma = max(rotation.scale_sigmas)
-            self.errors = self.errors._replace(scale_sigma=self.scale_sigma)
-        oldest_ns = rotation.stamp_to_ns - int(self._config.max_span_s * NS_PER_S)
+            self.traits = self.traits._replace(scale_sigma=self.scale_sigma)
+        oldest_ns = rotation.stamp_to_ns - int(self._most_s * NS_PER_S)
         while self._rotations[0].stamp_from_ns < oldest_ns:
             self._rotations.popleft()
 
@@ -175,16 +195,16 @@ class RotationFit:
     @property
     def honesty(self) -> float:
         """Variance of the offset that residuals show, over the one that is claimed, lately."""
-        first = self.errors.first_honesty
+        first = self.traits.first_honesty
         shown = (self._shown + _CLAIM_PIECES * first) / (self._claimed + _CLAIM_PIECES)
-        return min(max(shown, _LEAST_HONESTY), _MOST_HONESTY)
+        return min(max(shown, self.traits.least_honesty), _MOST_HONESTY)
 
     def solve(self, gyro: GyroTrack, clock: ClockEstimate, imu: ClockEstimate) -> int:
         """Compare what waits with the gyro and tell the clock; return how many pieces it took."""
         if len(self._rotations) < 2 or gyro.last_ns < 0:
             return 0
         span_ns = self._rotations[-1].stamp_to_ns - self._rotations[0].stamp_from_ns
-        if span_ns < self._config.min_span_s * NS_PER_S:
+        if span_ns < self._least_s * NS_PER_S:
             return 0
         if self._is_new:
             self._begin(clock, self.mounting)
@@ -192,8 +212,9 @@ class RotationFit:
         return self._follow(gyro, clock, imu) if self.is_found else self._find(gyro, clock, imu)
 
     def _begin(self, clock: ClockEstimate, mounting: Mounting) -> None:
-        errors = self.errors
-        clock.forget_motion(mounting.prior_covariance, errors.scale_sigma, errors.scale_walk)
+        traits = self.traits
+        walks = traits.scale_walk, traits.mounting_walk
+        clock.forget_motion(mounting.prior_covariance, traits.scale_sigma, walks)
 
     # -- the whole history ---------------------------------------------------------------------
 
@@ -202,17 +223,21 @@ class RotationFit:
         if self._rotations[-1].stamp_to_ns < self._next_try_ns:
             return 0
         assumed_ns, prior = self._prior(clock, imu, self._rotations[len(self._rotations) // 2])
-        half_s = self._config.grid_s
-        ready = self._covered(gyro, assumed_ns, 0.0)
-        if not ready or (rows := TurnRows(ready, assumed_ns)).values.size < _LEAST_ROWS:
+        half_s = self._half_s
+        # Values that share a start share it at every candidate.
+        ready = self._covered(gyro, assumed_ns, half_s if self.traits.pace > 1.0 else 0.0)
+        if (
+            not ready
+            or (rows := TurnRows(ready, assumed_ns, self._step_s)).values.size < _LEAST_ROWS
+        ):
             return 0
         span_ns = ready[-1].stamp_to_ns - ready[0].stamp_from_ns
-        if span_ns < self._config.min_span_s * NS_PER_S:
+        if span_ns < self._least_s * NS_PER_S:
             return 0
-        grown_s = min((_GROWTH - 1.0) * span_ns / NS_PER_S, _PATIENCE_S)
-        grown_s = max(grown_s, 0.3 * self._config.min_span_s)
+        grown_s = min((_GROWTH - 1.0) * span_ns / NS_PER_S, _PATIENCE_S * self.traits.pace)
+        grown_s = max(grown_s, 0.3 * self._least_s)
         self._next_try_ns = self._rotations[-1].stamp_to_ns + int(grown_s * NS_PER_S)
-        rows.look_at(gyro, half_s + STRAY_S)
+        rows.look_at(gyro, half_s + self._stray_s)
         found = self._search(rows, half_s, prior, gyro, assumed_ns)
         if found is None:
             self.refused += 1
@@ -225,9 +250,9 @@ class RotationFit:
         self.is_found, self._misfits = True, 0
         ready = self._covered(gyro, assumed_ns + round(point.delta_s * NS_PER_S), 0.0)
         taken = 0
-        for piece in _pieces(ready):
-            part = TurnRows(piece, assumed_ns)
-            part.look_at(gyro, STRAY_S + abs(point.delta_s))
+        for piece in _pieces(ready, self.traits.piece_s[1]):
+            part = TurnRows(piece, assumed_ns, self._step_s)
+            part.look_at(gyro, self._stray_s + abs(point.delta_s))
             taken += self._tell(
                 part.squeeze(point, _loose(prior), covariance), assumed_ns, clock, imu, piece, True
             )
@@ -237,7 +262,7 @@ class RotationFit:
 
     def _is_odd(self, scale: float) -> bool:
         """Return whether turns are too large, or too small, for what the prior allows."""
-        sigma = self.errors.scale_sigma
+        sigma = self.traits.scale_sigma
         return sigma > 0.0 and abs(log(1.0 + scale)) > _SCALE_SIGMAS * max(sigma, _LEAST_ODD)
 
     def _search(
@@ -261,8 +286,8 @@ class RotationFit:
             valley = rows.search(half_s, sigma_s, own, mounting)
             there_ns = assumed_ns + round(valley.point.delta_s * NS_PER_S)
             covered = self._covered(gyro, there_ns, 0.0)
-            part = TurnRows(covered, assumed_ns) if covered else rows
-            part.look_at(gyro, abs(valley.point.delta_s) + 2.0 * STRAY_S)
+            part = TurnRows(covered, assumed_ns, self._step_s) if covered else rows
+            part.look_at(gyro, abs(valley.point.delta_s) + 2.0 * self._stray_s)
             settled = part.settle(valley.point, _loose(own))
             if settled is None:
                 continue
@@ -272,7 +297,7 @@ class RotationFit:
             if found.mismatched or self._is_odd(point.scale):
                 is_mismatched = True
                 continue
-            if valley.ambiguous or found.sigma_s > GRID_STEP_S:
+            if valley.ambiguous or found.sigma_s > self._step_s:
                 break
             mounting.declared = self.mounting.declared
             return point, covariance, mounting
@@ -284,16 +309,17 @@ class RotationFit:
     def _follow(self, gyro: GyroTrack, clock: ClockEstimate, imu: ClockEstimate) -> int:
         """Tell the clock the next piece."""
         assumed_ns, prior = self._prior(clock, imu, self._rotations[len(self._rotations) // 2])
-        reach_s = STRAY_S + min(3.0 * float(prior.covariance[0, 0]) ** 0.5, GRID_STEP_S)
+        reach_s = self._stray_s + min(3.0 * float(prior.covariance[0, 0]) ** 0.5, self._step_s)
         ready = self._covered(gyro, assumed_ns, reach_s)
         if not ready:
             return 0
         span_s = (ready[-1].stamp_to_ns - ready[0].stamp_from_ns) / NS_PER_S
-        rows = TurnRows(ready, assumed_ns)
-        sharp = clock.sigma_s < _SHARP_S
-        if span_s < (_PIECE_S if sharp else _FIRST_PIECE_S) or rows.values.size < _LEAST_ROWS:
+        if span_s < self.traits.piece_s[clock.sigma_s < _SHARP_S]:
             return 0
-        rows.look_at(gyro, reach_s + STRAY_S)
+        rows = TurnRows(ready, assumed_ns, self._step_s)
+        if rows.values.size < _LEAST_ROWS:
+            return 0
+        rows.look_at(gyro, reach_s + self._stray_s)
         start = Point(0.0, prior.mean[1:4], prior.mean[4:7], float(prior.mean[7]), self._reference)
         if not rows.norms and not self.mounting.is_known:
             start = rows.aligned(start, self.mounting)
@@ -357,8 +383,9 @@ class RotationFit:
         middle_ns = (piece[0].stamp_from_ns + piece[-1].stamp_to_ns) // 2
         time_ns = clock.host_ns(middle_ns)
         shift_s = (assumed_ns + imu.offset_ns(time_ns) - clock.base_ns) / NS_PER_S
+        own_var = found.blur_var + self.traits.piece_sigma_s**2
         fix = MotionFix(found.root, found.value + found.root[:, 0] * shift_s, self.honesty,
-                        found.blur_var, time_ns, is_found)  # fmt: skip
+                        own_var, time_ns, is_found)  # fmt: skip
         wander = imu.filter.arrival_var if imu.filter else 0.0
         if clock.observe_motion(fix, wander) is GateResult.REJECTED:
             self.refused += 1
@@ -382,7 +409,7 @@ class RotationFit:
         covered = gyro.covered_ns()
         if covered is None:
             return []
-        margin_ns = int((half_s + 2.0 * STRAY_S) * NS_PER_S)
+        margin_ns = int((half_s + 2.0 * self._stray_s) * NS_PER_S)
         first_ns = covered[0] + assumed_ns + margin_ns
         last_ns = covered[1] + assumed_ns - margin_ns
         return [
@@ -397,12 +424,12 @@ class RotationFit:
             self._rotations.popleft()
 
 
-def _pieces(rotations: list[Rotation]) -> list[list[Rotation]]:
-    """Return the rotations in pieces of about a second, none without enough of them."""
+def _pieces(rotations: list[Rotation], lasting_s: float) -> list[list[Rotation]]:
+    """Return the rotations in pieces of about this length, none without enough of them."""
     pieces: list[list[Rotation]] = [[]]
     for rotation in rotations:
         piece = pieces[-1]
-        if piece and rotation.stamp_to_ns - piece[0].stamp_from_ns > _PIECE_S * NS_PER_S:
+        if piece and rotation.stamp_to_ns - piece[0].stamp_from_ns > lasting_s * NS_PER_S:
             pieces.append(piece := [])
         piece.append(rotation)
     if len(pieces) > 1 and len(pieces[-1]) < _LEAST_ROWS:

@@ -20,9 +20,10 @@ from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.image import ImageCue
 from sync_engine.cues.image_status import CameraStatus, camera_status, picture_doubt
 from sync_engine.cues.inertial import OdometryCue, RateCue
-from sync_engine.cues.motion import Axis, LastingErrors, Rotation, RotationFit
+from sync_engine.cues.motion import Axis, CueTraits, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting, MountingStatus
 from sync_engine.cues.scan import CloudCue, ScanCue
+from sync_engine.cues.speed import SPEED_TRAITS, SpeedCue, Way, speed_doubt
 from sync_engine.streams.buffer import Packet
 from sync_engine.streams.payload import Payload, PayloadReader
 from sync_engine.streams.relative_clocks import relative_offset
@@ -33,7 +34,10 @@ from sync_engine.streams.stream import Stream
 _QUEUE = 8
 """Inputs that may wait for their cue; they are references to payloads, so few."""
 
-_LASTING_ERRORS = {'image': LastingErrors(scale_sigma=0.1, scale_walk=0.03, first_honesty=4.0)}
+_TRAITS = {
+    'image': CueTraits(scale_sigma=0.1, scale_walk=0.03, first_honesty=4.0),
+    'speed': SPEED_TRAITS,
+}
 """A camera ahead of the axle moves sideways in step with the turn, which looks like more of a turn
 until its way is known: by up to 16 % in the yard; squared errors of the fixes before 6 s were 3.5
 times what was claimed (eight drives)."""
@@ -45,6 +49,7 @@ CUES: dict[str, Callable[[], Cue]] = {
     'odometry': OdometryCue,
     'rate': RateCue,
     'joints': OdometryCue,
+    'speed': SpeedCue,
 }
 
 
@@ -57,6 +62,9 @@ class CueRunner:
         self._streams = streams
         self._imu = streams.get(config.turn_reference)
         """What turns are compared with: the IMU, or without one another stream's turns."""
+        self._speed = streams.get(config.speed_reference)
+        """What ways are compared with."""
+        self._way = Way()
         self._readers = readers
         self._cues = {
             name: CUES[given.cue]() for name, given in config.inputs.items() if given.cue != 'none'
@@ -68,17 +76,18 @@ class CueRunner:
         }
         """What an input declares of a camera."""
         self._fits = {
-            name: RotationFit(
-                config.motion, Mounting(_declared(given)), _LASTING_ERRORS.get(given.cue)
-            )
+            name: RotationFit(config.motion, Mounting(_declared(given)), _TRAITS.get(given.cue))
             for name, given in config.inputs.items()
         }
         motion = config.motion
-        self.gyro = GyroTrack(motion.max_span_s + 2.0 * motion.grid_s + 4.0)
+        span_s = motion.max_span_s + 2.0 * motion.grid_s + 4.0
+        self.gyro = GyroTrack(span_s)
+        self.velocities = GyroTrack(span_s * SPEED_TRAITS.pace)
+        """Of `_speed`, in the frame of its way."""
         self._waiting: deque[tuple[str, int, Payload]] = deque(maxlen=_QUEUE)
         self._touched: set[str] = set()
         self.on_rotation: Callable[[str, Rotation], None] | None = None
-        """Told of every turn that will be compared."""
+        """Told of every turn, and every way, that will be compared."""
         self.skipped = 0
         self.failed: dict[str, str] = {}
         """Sensor -> what its reader or cue said when it last failed."""
@@ -117,10 +126,22 @@ class CueRunner:
         if sensor_id in self._cues:
             self._cues[sensor_id].reset()
         self._fits[sensor_id].clear()
-        if self._imu is not None and sensor_id == self._imu.sensor_id:
-            self.gyro.clear()
-            for fit in self._fits.values():
-                fit.clear()
+        for track in self._tracks_of(sensor_id):
+            track.clear()
+            for name, fit in self._fits.items():
+                if self._against(name)[1] is track:
+                    fit.clear()
+
+    def _against(self, sensor_id: str) -> tuple[Stream | None, GyroTrack]:
+        """Return what a sensor is compared with, and its track."""
+        if isinstance(self._cues.get(sensor_id), SpeedCue):
+            return self._speed, self.velocities
+        return self._imu, self.gyro
+
+    def _tracks_of(self, sensor_id: str) -> list[GyroTrack]:
+        """Return the tracks that a sensor makes for the others."""
+        made = (self._imu, self.gyro), (self._speed, self.velocities)
+        return [track for stream, track in made if stream and stream.sensor_id == sensor_id]
 
     def reset(self) -> None:
         """Forget everything that is queued."""
@@ -135,19 +156,23 @@ class CueRunner:
             return
         if self.on_rotation is not None:
             self.on_rotation(sensor_id, used)
-        if self._imu is not None and sensor_id == self._imu.sensor_id:
-            self._follow_reference(sensor_id, used)
+        if self.gyro in self._tracks_of(sensor_id):
+            self._follow(sensor_id, used, self.gyro)
             return
         self._fits[sensor_id].add(used)
         self._touched.add(sensor_id)
 
-    def _follow_reference(self, reference: str, rotation: Rotation) -> None:
-        """Take a turn of the reference as its mean rate, as an IMU's would be."""
-        mean = rotation.mean_rate()
+    def _follow(self, reference: str, moved: Rotation, track: GyroTrack) -> None:
+        """Take a turn, or a way, of a reference as its mean rate, as an IMU's would be."""
+        if moved.is_way and self.on_rotation is not None:
+            self.on_rotation(reference, moved)
+        mean = moved.mean_rate()
         if mean is None:
             return
-        self.gyro.add(mean[0], *mean[1])
-        self._touched.update(name for name in self._readers if name != reference)
+        track.add(mean[0], *mean[1])
+        self._touched.update(
+            name for name in self._readers if name != reference and self._against(name)[1] is track
+        )
 
     def run(self, max_jobs: int) -> int:
         """Do up to `max_jobs` pieces of work; return how many are left."""
@@ -164,6 +189,13 @@ class CueRunner:
         """Decode and feed one input. A payload that cannot be read must not stop the engine."""
         try:
             values = {**self._facts[sensor_id], **self._readers[sensor_id](payload)}
+            if self.velocities in self._tracks_of(sensor_id):
+                moved = self._way.moved(stamp_ns, values)
+                if moved is not None:
+                    self._follow(sensor_id, moved, self.velocities)
+                if isinstance(self._cues[sensor_id], SpeedCue):
+                    return
+            values['straight'] = not self._way.has_heading
             rotation = self._cues[sensor_id].feed(stamp_ns, values, self._lookup(sensor_id))
         except Exception as error:
             self.failed[sensor_id] = f'{type(error).__name__}: {error}'
@@ -191,34 +223,43 @@ class CueRunner:
 
     def _compare(self, sensor_id: str) -> None:
         """Lay the sensor's rotations over the gyro and tell its clock."""
-        clock = self._streams[sensor_id].clock
-        if self._imu is None or clock.filter is None or self._imu.clock.filter is None:
+        clock, (reference, track) = self._streams[sensor_id].clock, self._against(sensor_id)
+        if reference is None or clock.filter is None or reference.clock.filter is None:
             return
-        imu = self._imu.clock
+        imu = reference.clock
         if clock.steps.in_doubt or imu.steps.in_doubt:
             return  # a turn from before a step to after it would be wrong by the step
         clock.follow_anchor(imu)
-        self._fits[sensor_id].solve(self.gyro, clock, imu)
+        self._fits[sensor_id].solve(track, clock, imu)
 
-    def is_reference(self, sensor_id: str) -> bool:
-        """Return whether others' turns are compared with this sensor's, and were."""
-        is_it = self._imu is not None and sensor_id == self._imu.sensor_id
-        return is_it and any(fit.fits for fit in self._fits.values())
+    def rests_on(self, sensor_id: str) -> str:
+        """Return what of its motion the offset rests on, `rotation` or `speed`; else ''."""
+        made = self._tracks_of(sensor_id)
+        for name, fit in self._fits.items():
+            track = self._against(name)[1]
+            if fit.fits and (track in made or name == sensor_id):
+                return 'speed' if track is self.velocities else 'rotation'
+        return ''
 
     def mounting_of(self, sensor_id: str) -> MountingStatus | None:
         """Return how the sensor is turned against the IMU; None where it gives no rotations."""
-        fit = self._fits[sensor_id]
-        has_any = sensor_id in self._cues or fit.has_rotations
+        fit, cue = self._fits[sensor_id], self._cues.get(sensor_id)
+        has_any = not isinstance(cue, SpeedCue) and (cue is not None or fit.has_rotations)
         return fit.mounting_status(sensor_id) if has_any else None
 
     def refusal_of(self, sensor_id: str) -> str:
         """Say in one sentence why a sensor's turns gave no offset; empty where they did."""
         fit, cue = self._fits[sensor_id], self._cues.get(sensor_id)
-        if fit.is_found or (self._imu is not None and sensor_id == self._imu.sensor_id):
+        if fit.is_found or self._tracks_of(sensor_id):
             return ''
-        if self._imu is None:
+        reference, track = self._against(sensor_id)
+        if reference is None and isinstance(cue, SpeedCue):
+            return 'there is no second stream that tells speed'
+        if reference is None:
             return 'there is neither an IMU nor a second stream that tells turns' if cue else ''
-        of = self._imu.sensor_id if self._imu.sensor_id in self._cues else 'the gyro'
+        of = reference.sensor_id if reference.sensor_id in self._cues else 'the gyro'
+        if isinstance(cue, SpeedCue):
+            return speed_doubt(track, fit, of)
         if isinstance(cue, ImageCue):
             return picture_doubt(cue.counts, self.gyro.turning_rad_s(), fit.refusal(of), of)
         return fit.refusal(of)

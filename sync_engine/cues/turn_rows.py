@@ -2,7 +2,9 @@
 
     value = (1 + s) (R axis) . (Th(to - d) - Th(from - d) + bias dt)
 
-with the clock difference d, the gyro's bias, the sensor's rotation R and the scale s unknown. A
+with the clock difference d, the gyro's bias, the sensor's rotation R and the scale s unknown. (Of
+a speed: ways in metres over the way of the reference.) Values that are counted from one stamp
+share its error, so only what they differ by is compared. A
 grid over d finds the valley, the bias, the scale and (while it is not known) R fitted out at every
 point; Gauss-Newton on all of them finds its bottom. There the rows are squeezed into eight, which
 say all that the filter can use.
@@ -25,14 +27,13 @@ if TYPE_CHECKING:
     from sync_engine.cues.motion import Rotation
 
 GRID_STEP_S = 0.01
-STRAY_S = 3.0 * GRID_STEP_S
+"""Step of the search for turns; the gyro's rate is averaged over twice this where its slope
+counts."""
+STRAY_STEPS = 3.0
 """Farther than this from where it began the refinement is lost."""
 GYRO_DENSITY = 2e-4
 """Noise of the gyro that every increment carries besides the cue's own (rad/s per root hertz); a
 MEMS gyro's."""
-_SLOPE_S = GRID_STEP_S
-"""Half of the time over which the gyro's rate is averaged where its slope counts."""
-_BESIDE = np.array([-_SLOPE_S, 0.0, _SLOPE_S])
 _AMBIGUITY = 9.0
 """A second valley less than this above the best (in chi square) makes a search ambiguous."""
 _FREE_AMBIGUITY = 25.0
@@ -47,6 +48,8 @@ _MISMATCH = 3.0
 """Residuals this many times the claimed noise do not match it ..."""
 _UNEXPLAINED = 0.1
 """... and if this share of the motion is left unexplained, too, something else is compared."""
+_FREE_SCALE = 0.7
+"""A prior sigma of the scale beyond which it is first taken from the sizes."""
 _LEAST_RIPPLES = 20
 _MOST_NOISE = 0.9
 """Largest share of the slopes that may be the gyro's noise: with more a piece tells no offset."""
@@ -75,9 +78,9 @@ class Point:
         """All unknowns [8]."""
         return np.array([self.delta_s, *self.bias, *self.turn, self.scale])
 
-    def moved(self, step: Floats) -> Point:
+    def moved(self, step: Floats, longest_s: float) -> Point:
         """Return the point after a step [8], no longer than a linear step may be."""
-        delta = min(max(float(step[0]), -GRID_STEP_S), GRID_STEP_S)
+        delta = min(max(float(step[0]), -longest_s), longest_s)
         scale = max(self.scale + float(step[7]), -0.9)
         return Point(self.delta_s + delta, self.bias + step[1:4],
                      self.turn + limited(step[4:7]), scale, self.reference)  # fmt: skip
@@ -115,7 +118,10 @@ class Squeezed(NamedTuple):
 class TurnRows:
     """The rows of some rotations, and the gyro's track below them."""
 
-    def __init__(self, rotations: list[Rotation], assumed_ns: int) -> None:
+    def __init__(
+        self, rotations: list[Rotation], assumed_ns: int, step_s: float = GRID_STEP_S
+    ) -> None:
+        self._step_s = step_s
         start_ns = rotations[0].stamp_from_ns
         self._origin_ns = start_ns - assumed_ns
         self.norms = rotations[0].axes is None
@@ -130,18 +136,34 @@ class TurnRows:
         self._of = np.repeat(np.arange(len(rotations)), counts)
         """[rows] which rotation a row belongs to."""
         self.values = np.array([value for each in rotations for value in each.values_rad])
+        starts, self._group = np.unique(self.spans[0], return_inverse=True)
+        self._shares = len(starts) < len(rotations)
+        """Whether some values are counted from one stamp."""
+        if self._shares:
+            by_axis = self.values.reshape(len(rotations), -1).T
+            self.values = self._differences(by_axis).T.ravel()
         variances = np.array([value for each in rotations for value in each.variances])
         scaled = [bool(sigma) for each in rotations for sigma in each.scale_sigmas]
         self._scaled: Floats = np.array(scaled or [True] * len(self.values), dtype=np.float64)
         """[rows] 1 where the scale counts: a focal length has no part in turns about its axis."""
-        self._lasted = (self.spans[1] - self.spans[0])[self._of]
-        self.sigmas = np.sqrt(variances + GYRO_DENSITY**2 * self._lasted)
+        lasted = self.spans[1] - self.spans[0]
+        self.sigmas = np.sqrt(variances + GYRO_DENSITY**2 * lasted[self._of])
+        self._lasted = self._differences(lasted[None])[0][self._of]
         self.axes: Floats = (
             np.zeros((len(self.values), 3))
             if self.norms
             else np.array([axis for each in rotations for axis in each.axes or ()])
         )
         """[rows, 3] in the sensor's own frame; zeros for sizes."""
+
+    def _differences(self, values: Floats) -> Floats:
+        """Return values [m, k, ...] without the mean of the rotations that share a start."""
+        if not self._shares:
+            return values
+        same: Floats = np.equal.outer(self._group, self._group).astype(np.float64)
+        means = np.tensordot(values, same / same.sum(axis=1), (1, 1))
+        rest: Floats = values - np.moveaxis(means, -1, 1)
+        return rest
 
     def look_at(self, gyro: GyroTrack, margin_s: float) -> None:
         """Take the gyro's track below the rows."""
@@ -152,8 +174,9 @@ class TurnRows:
             (last_ns - self._origin_ns) / NS_PER_S,
         )
         self._track = gyro.about(np.eye(3), self._origin_ns, low_s, high_s)
-        means = np.diff(self._track(np.arange(low_s, high_s, 2.0 * _SLOPE_S)), axis=1)
-        ripple = np.diff(means / (2.0 * _SLOPE_S), n=3, axis=1)
+        slope_s = 2.0 * self._step_s
+        means = np.diff(self._track(np.arange(low_s, high_s, slope_s)), axis=1)
+        ripple = np.diff(means / slope_s, n=3, axis=1)
         if ripple.shape[1] >= _LEAST_RIPPLES:
             gyro.note_noise(float(np.mean(ripple**2)) / 20.0)
         self._rate_var = gyro.rate_var
@@ -165,7 +188,7 @@ class TurnRows:
         self, half_s: float, prior_sigma_s: float, prior: MotionPrior, mounting: Mounting
     ) -> Valley:
         """Look for the valley within `half_s`; the prior may decide between two, as it is sure."""
-        count = 2 * int(np.ceil(half_s / GRID_STEP_S)) + 1
+        count = 2 * int(np.ceil(half_s / self._step_s)) + 1
         deltas = np.linspace(-half_s, half_s, count)
         start, end = self._track(self.spans[:, :, None] - deltas).swapaxes(0, 1)
         low_s, high_s = self._known_s
@@ -173,14 +196,18 @@ class TurnRows:
             self.spans[1][:, None] - deltas <= high_s
         )
         has: Floats = inside[self._of].astype(np.float64)
-        turns = (end - start)[:, self._of] * has
+        turns = self._differences(end - start)[:, self._of] * has
         free = not self.norms and not mounting.is_known
         matrices = (
             best_rotations(self.axes, self.values, self.sigmas**-2, turns, mounting)
             if free
             else mounting.matrix[None]
         )
-        chi = self._costs(turns, has, matrices, prior)
+        scale = float(prior.mean[7])
+        if prior.covariance[7, 7] > _FREE_SCALE**2:
+            seen = np.sum(turns[:, :, count // 2] ** 2) / len(turns[0]) * len(self.spans[0])
+            scale = float(np.sum(self.values**2) / max(seen, 1e-12)) ** 0.5 - 1.0
+        chi = self._costs(turns, has, matrices, prior, scale)
         freedom = max(len(self.values) - 2, 1)
         scaled = chi / max(1.0, float(chi.min()) / freedom) + (deltas / prior_sigma_s) ** 2
         best = int(np.argmin(scaled))
@@ -193,15 +220,15 @@ class TurnRows:
             float(deltas[best]),
             prior.mean[1:4].copy(),
             np.zeros(3),
-            float(prior.mean[7]),
+            scale,
             matrices[best] if free else mounting.matrix,
         )
         return Valley(point, ambiguous or best in (0, count - 1))  # fmt: skip
 
     def _costs(
-        self, turns: Floats, inside: Floats, matrices: Floats, prior: MotionPrior
+        self, turns: Floats, inside: Floats, matrices: Floats, prior: MotionPrior, scale: float
     ) -> Floats:
-        """Return chi square at each candidate with bias and scale fitted out, [d].
+        """Return chi square at each candidate with bias and scale (near `scale`) fitted out, [d].
 
         `turns` [3, rows, d] by the gyro, which has them where `inside` [rows, d] is 1; `matrices`
         [d or 1, 3, 3]. Rows that a candidate does not have count as they do where the
@@ -219,7 +246,7 @@ class TurnRows:
         scaled = predicted * self._scaled[:, None]
         columns = np.concatenate([along * lasted, scaled[None]]) / self.sigmas[:, None]
         columns *= inside
-        predicted = predicted + scaled * prior.mean[7]
+        predicted = predicted + scaled * scale
         residuals = np.clip((self.values[:, None] - predicted) / self.sigmas[:, None], -50.0, 50.0)
         residuals *= inside
         inner = [1, 2, 3, 7]
@@ -252,8 +279,8 @@ class TurnRows:
             normal = jacobian.T @ (jacobian * weight[:, None]) + information
             pull = jacobian.T @ (residual * weight) + information @ (prior.mean - point.vector)
             move: Floats = np.asarray(np.linalg.solve(normal, pull), dtype=np.float64)
-            point = point.moved(move)
-            if abs(point.delta_s - start.delta_s) > STRAY_S:
+            point = point.moved(move, self._step_s)
+            if abs(point.delta_s - start.delta_s) > STRAY_STEPS * self._step_s:
                 return None
             covariance: Floats = np.linalg.inv(normal)
             is_short = move[0] ** 2 < _SETTLED**2 * float(covariance[0, 0])
@@ -330,9 +357,10 @@ class TurnRows:
         self, delta: float, bias: Floats, matrix: Floats, scale: float
     ) -> tuple[Floats, Floats]:
         """Return residuals [rows] and d predicted / d (delta, bias, turn, scale) [rows, 8]."""
-        angles = self._track(self.spans - delta - _BESIDE[:, None, None])
-        before, turns, after = (angles[:, :, 1] - angles[:, :, 0]).swapaxes(0, 1)
-        slopes = (before - after).T[self._of] / (2.0 * _SLOPE_S)
+        beside = np.array([-self._step_s, 0.0, self._step_s])
+        start, end = np.moveaxis(self._track(self.spans[..., None] - delta - beside), 1, 0)
+        before, turns, after = np.moveaxis(self._differences(end - start), -1, 0)
+        slopes = (before - after).T[self._of] / (2.0 * self._step_s)
         jacobian, gain = np.zeros((len(self.values), 8)), 1.0 + scale * self._scaled
         turns = turns.T[self._of] + bias * self._lasted[:, None]
         if self.norms:
@@ -356,7 +384,7 @@ class TurnRows:
     def aligned(self, point: Point, mounting: Mounting) -> Point:
         """Return the point with the rotation that fits best there, counted from that rotation."""
         start, end = self._track(self.spans - point.delta_s).swapaxes(0, 1)
-        turns = (end - start)[:, self._of] + point.bias[:, None] * self._lasted
+        turns = self._differences(end - start)[:, self._of] + point.bias[:, None] * self._lasted
         matrix = best_rotations(
             self.axes, self.values, self.sigmas**-2, turns[:, :, None], mounting
         )[0]

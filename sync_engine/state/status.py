@@ -36,8 +36,8 @@ class SensorStatus:
     latency_s: float
     state: OffsetState
     rests_on: str
-    """What the offset rests on: `rotation`, `arrivals`, `declared` (PTP), `trigger`, `pairing` or
-    `nothing`."""
+    """What the offset rests on: `rotation`, `speed`, `arrivals`, `declared` (PTP), `trigger`,
+    `pairing` or `nothing`."""
     motion_fixes: int
     motion_refused: int
     """Stretches of motion that were not sharp enough to be an observation."""
@@ -81,6 +81,8 @@ class EngineStatus:
     motion_intensity: float
     motion_reference: str
     """The input that turns are compared with, an IMU or another; empty for none."""
+    speed_reference: str
+    """The input that speeds are compared with; empty for none."""
     imu: str
     """`none`, `waiting`, `ok` or `stale`."""
     cue_failures: dict[str, str]
@@ -111,6 +113,7 @@ def engine_status(
         window_ms=engine.window.half_width_ns(now_ns) / NS_PER_MS,
         motion_intensity=engine.window.intensity,
         motion_reference=engine.config.turn_reference,
+        speed_reference=engine.config.speed_reference,
         imu=_imu_state(engine, now_ns),
         cue_failures=dict(cues.failed),
         cues_skipped=cues.skipped,
@@ -146,8 +149,9 @@ def _rests_on(stream: Stream, cues: CueRunner) -> str:
         return 'pairing' if isinstance(stream.pair_offset, PairingOffset) else 'trigger'
     if stream.clock.filter is None:
         return 'nothing'
-    if stream.clock.filter.motion_count or cues.is_reference(stream.sensor_id):
-        return 'rotation'
+    motion = cues.rests_on(stream.sensor_id)
+    if motion or stream.clock.filter.motion_count:
+        return motion or 'rotation'
     return 'declared' if stream.given.stamp_source == 'ptp' else 'arrivals'
 
 

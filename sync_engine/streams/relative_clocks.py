@@ -65,8 +65,8 @@ def relative_offset(
 ) -> tuple[int, float]:
     """Return (sensor's clock minus the reference's in ns, its sigma in s) at host time `time_ns`.
 
-    Two sensors can be compared over the host or over the IMU. Over the IMU the error of its own
-    offset cancels; the surer of the two ways is taken.
+    Two sensors can be compared over the host or, where the motion of both was compared with it,
+    over the IMU. Over the IMU the error of its own offset cancels; the surer way is taken.
     """
     one, two = sensor.variances, reference.variances
     difference = sensor.offset_ns(time_ns) - reference.offset_ns(time_ns)
@@ -75,6 +75,6 @@ def relative_offset(
     biases = sensor.bias_var + reference.bias_var
     over_host = one[0] + two[0] + biases
     over_imu = one[1] + two[1] + biases
-    if over_imu < over_host:
+    if over_imu < over_host and sensor.anchor == reference.anchor:
         return difference - sensor.anchor_ns + reference.anchor_ns, sqrt(max(over_imu, 0.0))
     return difference, sqrt(max(over_host, 0.0))

@@ -14,6 +14,7 @@ from rig_common.msgs import Transform
 from rig_common.msgs.catalogue import CATALOGUE
 from rig_common.msgs.decode import (
     Cloud,
+    Fix,
     Intrinsics,
     Scan,
     read_camera_info,
@@ -188,12 +189,24 @@ def _transform_reader(given: InputConfig) -> PayloadReader:
     return read
 
 
+def _place(reading: Any) -> CueValues:
+    """Return where a sensor is or how fast it goes; nothing where it tells neither."""
+    if isinstance(reading, Fix):
+        return {'fix': reading.place} if reading.is_known else {}
+    if hasattr(reading, 'position_m'):
+        return {'position': reading.position_m}
+    if hasattr(reading, 'linear_m_s'):
+        return {'velocity': reading.linear_m_s, 'turn_rate': reading.angular_rad_s}
+    return {}
+
+
 VALUES: dict[str, Callable[[Any], CueValues]] = {
     'scan': _scan,
     'cloud': _cloud,
     'image': image_values,
     'rate': lambda reading: {'angular_velocity': reading.angular_rad_s},
-    'odometry': lambda reading: {'orientation': reading.orientation_xyzw},
+    'odometry': lambda reading: {'orientation': reading.orientation_xyzw, **_place(reading)},
+    'speed': _place,
 }
 """Cue -> what it wants of a reading, which the type's decoder in the catalogue returns."""
 IMAGE_READERS: dict[str, PayloadReader] = {

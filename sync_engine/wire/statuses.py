@@ -27,6 +27,7 @@ class EngineFacts:
     motion_intensity: float = fact('motion intensity', '.3f')
     imu: str = fact('imu')
     motion_reference: str = fact('motion reference')
+    speed_reference: str = fact('speed reference')
     bytes_held: int = fact('bytes held')
     latency_p50_ms: float = fact('latency p50 (ms)', '.3f')
     """Last member received -> bundle published, wall time."""
@@ -99,6 +100,7 @@ def _engine(
         motion_intensity=status.motion_intensity,
         imu=status.imu,
         motion_reference=status.motion_reference,
+        speed_reference=status.speed_reference,
         bytes_held=sum(sensor.bytes_held for sensor in status.sensors.values()),
         latency_p50_ms=latency.quantile_s(0.5) * 1e3,
         latency_p99_ms=latency.quantile_s(0.99) * 1e3,

@@ -206,7 +206,7 @@ def test_one_stream_alone_has_nothing_to_be_compared_with(without_imu, tmp_path,
     assert not lone.curves
     assert main(['trust', str(alone)]) == 2
     said = capsys.readouterr().err
-    assert 'it needs an IMU and an input with a cue' in said and 'or two such inputs' in said
+    assert 'it needs an IMU and an input with a cue' in said and 'two such inputs' in said
 
 
 def test_mistakes_are_one_sentence(recording, tmp_path, capsys):

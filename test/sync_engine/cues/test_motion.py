@@ -14,7 +14,7 @@ from support.sync_streams import Scenario
 
 from sync_engine.config import MotionConfig
 from sync_engine.cues.gyro import GyroTrack
-from sync_engine.cues.motion import LastingErrors, Rotation, RotationFit
+from sync_engine.cues.motion import CueTraits, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting
 
 XYZ = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -62,11 +62,11 @@ def solve(
     gyro: GyroTrack,
     assumed_s: float = 0.1,
     sigma_s: float = 0.05,
-    errors: LastingErrors | None = None,
+    errors: CueTraits | None = None,
 ) -> tuple[float, float] | None:
     """Return (offset, sigma) in the end (s), None where motion told nothing."""
     found = LonePair(assumed_s, sigma_s).follow(
-        RotationFit(MotionConfig(), errors=errors), gyro, given
+        RotationFit(MotionConfig(), traits=errors), gyro, given
     )
     return found[-1] if found else None
 
@@ -133,7 +133,7 @@ def test_turns_that_are_all_too_large_cost_sharpness_and_not_the_truth() -> None
     """A turn that rises, a tenth too large, looks like one that began earlier."""
     gyro, given = track(), rotations('yaw', sigma=5e-4, scale=1.1)[18:34]
     plain = solve(given, gyro)
-    allowed = solve(given, gyro, errors=LastingErrors(scale_sigma=0.1, scale_walk=0.03))
+    allowed = solve(given, gyro, errors=CueTraits(scale_sigma=0.1, scale_walk=0.03))
     assert plain is not None and allowed is not None
     assert abs(plain[0] - OFFSET_S) > 4.0 * plain[1]
     assert abs(allowed[0] - OFFSET_S) < 2.0 * allowed[1]
@@ -150,7 +150,7 @@ def test_a_scale_that_is_not_known_is_found_with_the_offset(scale: float) -> Non
 
 
 def test_a_cue_with_lasting_errors_is_believed_less_until_its_residuals_speak() -> None:
-    doubted = RotationFit(MotionConfig(), errors=LastingErrors(first_honesty=4.0))
+    doubted = RotationFit(MotionConfig(), traits=CueTraits(first_honesty=4.0))
     assert doubted.honesty == 4.0
     LonePair(0.1, 0.05).follow(doubted, track(), rotations('vector'))
     assert 1.0 < doubted.honesty < 3.0  # some eight pieces against the five of the claim
@@ -218,7 +218,7 @@ def test_why_nothing_was_found_is_said() -> None:
         Rotation(r.stamp_from_ns, r.stamp_to_ns, tuple(rng.normal(0, 0.02, 3)), XYZ, (1e-6,) * 3)
         for r in rotations('vector')
     ]
-    fit = RotationFit(MotionConfig(), Mounting(), LastingErrors(scale_sigma=0.5))
+    fit = RotationFit(MotionConfig(), Mounting(), CueTraits(scale_sigma=0.5))
     assert LonePair(0.1, 0.05).follow(fit, track(), other) == []
     assert 'do not follow the gyro' in fit.refusal()
 

@@ -135,9 +135,12 @@ def test_the_sigma_of_pairs_is_the_square_root_of_their_filters_variance() -> No
     assert cam.offset_ns == pytest.approx(alone.offset_s * 1e9, abs=1.0)
 
 
-def clock(offset_ns: int, to_host: float, to_imu: float, bias: float, anchor_ns: int) -> Any:
-    """Return a clock of known variances (s^2), to the host and to the IMU."""
+def clock(
+    offset_ns: int, to_host: float, to_imu: float, bias: float, anchor_ns: int, anchor: str = 'imu'
+) -> Any:
+    """Return a clock of known variances (s^2), to the host and to the IMU, or another `anchor`."""
     return SimpleNamespace(
+        anchor=anchor,
         variances=(to_host, to_imu),
         bias_var=bias,
         anchor_ns=anchor_ns,
@@ -150,6 +153,10 @@ def test_two_clocks_are_compared_over_the_surer_of_host_and_imu() -> None:
     difference, sigma_s = relative_offset(cam, lidar, 0)
     assert difference == 9000 - 2000 - 500 + 100  # over the IMU its own offset cancels
     assert sigma_s == pytest.approx(math.sqrt(1e-8 + 2e-8 + 3e-8 + 6e-8))
+    gnss = clock(2000, 5e-6, 2e-8, 6e-8, 100, 'wheels')  # nothing that both were compared with
+    difference, sigma_s = relative_offset(cam, gnss, 0)
+    assert difference == 7000
+    assert sigma_s == pytest.approx(math.sqrt(4e-6 + 5e-6 + 3e-8 + 6e-8))
     cam, lidar = clock(9000, 1e-8, 4e-6, 3e-8, 500), clock(2000, 2e-8, 5e-6, 6e-8, 100)
     difference, sigma_s = relative_offset(cam, lidar, 0)
     assert difference == 7000
