@@ -64,6 +64,7 @@ def loss_findings(
             f'{1.0 / before.period_s:.1f} Hz until {lasting(before.span_s)} after its first '
             f'message, then {1.0 / after.period_s:.1f} Hz',
             {'first_hz': 1.0 / before.period_s, 'second_hz': 1.0 / after.period_s},
+            spans=[(before.span[1], after.span[0])],
         )
         for part in (before, after):
             yield from loss_findings(record, part, told, grid_s)

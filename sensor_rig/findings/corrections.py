@@ -22,7 +22,7 @@ def corrections_of(findings: Sequence[Finding]) -> dict[str, dict[str, object]]:
             own['stamp_point'] = point_of(finding)
         elif finding.code == 'clock_drift':
             clock['drift_ppm'] = round(finding.evidence['drift_ppm'], 2)
-        elif finding.code == 'clock_offset' and finding.severity:
+        elif finding.code == 'clock_offset' and (finding.severity or finding.change):
             clock['offset_s'] = round(finding.evidence['offset_ms'] / 1e3, 6)
         elif 'nominal_s' in finding.evidence:
             clock['offset_s'] = round(finding.evidence['nominal_s'], 6)

@@ -123,8 +123,8 @@ def domain_finding(
         'clock_time_zone': f'is off by {hours:+g} h: a local time taken for UTC{daylight}',
         'clock_power_up': f'counts from its power-up, {up} before the first message, not '
         f'from 1970: the host has {host}',
-        'clock_other': f'is on a clock of its own, {lasting(offset_s)} {later} the host: it says '
-        f'{first} when the host has {host}',
+        'clock_other': f'is on a clock of its own, {lasting(offset_s)} {later} the host'
+        + (f': it says {first} when the host has {host}' if abs(offset_s) > 60.0 else ''),
     }[domain.code]
     return found(
         domain.code,

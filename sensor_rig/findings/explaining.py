@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from sensor_rig.bags.inspect import TopicFacts
-from sensor_rig.findings.model import Finding, worst_first
+from sensor_rig.findings.model import Finding, Severity, worst_first
 from sensor_rig.findings.together import overlap
 
 DOMAINS = frozenset(
@@ -87,7 +87,7 @@ MAIN = {'future_stamps': 'delay_ms', 'clock_step': 'step_ms', 'latency_step': 's
 """Code -> the figure whose largest value is said of several topics."""
 TRENDS = frozenset({'clock_drift', 'clock_wander'})
 DRIFT_SIGMAS = 3.0
-UNEVEN_MS = 1000.0
+UNEVEN_MS = 5000.0
 """Steps of simulated time against the host's that are no reset."""
 
 
@@ -147,12 +147,17 @@ def _is_small(cause: Finding, other: Finding) -> bool:
     return abs(other.evidence['step_ms']) < UNEVEN_MS
 
 
-def _is_as_far_ahead(cause: Finding, other: Finding) -> bool:
+def _same_clock(cause: Finding, other: Finding) -> bool:
+    """Return whether motion tells all of it that some topics are stamped in the future."""
+    return set(other.topics) <= set(cause.topics) and _is_as_far_ahead(other, cause)
+
+
+def _is_as_far_ahead(future: Finding, offset: Finding) -> bool:
     """Return whether motion shows a clock as far ahead as its future stamps do."""
-    ahead = 'offset_ms' in other.evidence and (
-        other.evidence['offset_ms'] * (1 if set(cause.topics) & set(other.topics) else -1)
-    )
-    return ahead > -0.5 * cause.evidence['delay_ms']
+    ahead_ms = offset.evidence.get('offset_ms', 0.0)
+    if not set(future.topics) & set(offset.topics):
+        ahead_ms = -ahead_ms if set(future.topics) & set(offset.related) else 0.0
+    return ahead_ms > -0.5 * future.evidence['delay_ms']
 
 
 CLAIMS = (
@@ -183,7 +188,7 @@ CLAIMS = (
     Rule({'frame_changes'}, {'copied_topic'}),
     Rule({'restart', 'wrap_around'}, {'clock_power_up'}),
     Rule({'camera_info_differs'}, {'future_stamps'}),
-    Rule({'future_stamps'}, {'clock_offset', 'stamp_point'}, fits=_is_as_far_ahead),
+    Rule({'clock_offset', 'stamp_point'}, {'future_stamps'}, fits=_same_clock),
     Rule({'repeated_stamps'}, {'doubled_messages'}),
     Rule({'looped', 'spliced'}, {'recorder_hiccup'}, 'time'),
     Rule({'stamp_float', 'stamp_resolution'}, {'repeated_stamps', 'frozen_stamps'}),
@@ -198,7 +203,7 @@ CLAIMS = (
 
 def explained(findings: Sequence[Finding], facts: Sequence[TopicFacts]) -> list[Finding]:
     """Return the causes, with the codes of what each explains; what explains most comes first."""
-    left = _merged(_with_companions(findings, facts))
+    left = _consequences(_merged(_with_companions(findings, facts)))
     causes: list[Finding] = []
     while left:
         sizes = {id(each): len(_claimed(each, left)) for each in left}
@@ -208,6 +213,18 @@ def explained(findings: Sequence[Finding], facts: Sequence[TopicFacts]) -> list[
         codes = {code for each in claimed for code in (each.code, *each.explains)}
         causes.append(replace(best, explains=tuple(sorted({*best.explains, *codes}))))
     return worst_first(causes)
+
+
+def _consequences(findings: Sequence[Finding]) -> list[Finding]:
+    """Make offsets no causes that follow from a clock which is ahead of the host."""
+    ahead = [each for each in findings if each.code == 'future_stamps']
+    return [
+        replace(each, severity=Severity.INFO)
+        if each.code == 'clock_offset'
+        and any(_is_as_far_ahead(f, each) and not _same_clock(each, f) for f in ahead)
+        else each
+        for each in findings
+    ]
 
 
 def _claimed(cause: Finding, others: Sequence[Finding]) -> list[Finding]:

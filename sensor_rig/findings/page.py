@@ -27,8 +27,9 @@ class Shown(NamedTuple):
 
     ylabel: str
     caption: str
-    series: Callable[[TopicRecord], tuple[Floats, Floats, Floats]]
-    """Times in s, then what is drawn in blue and in red, ms."""
+    series: Callable[[TopicRecord, int], tuple[Floats, Floats, Floats]]
+    """Times in s, then what is drawn in blue and in red, ms; of many messages those around a time
+    (ns)."""
 
 
 def findings_page(source: str, found: Inspection) -> str:
@@ -117,7 +118,8 @@ def _finding(finding: Finding, found: Inspection) -> str:
     elif finding.code == 'imu_delay':
         parts.append(imu_plot(finding.topics[0], found.imus[finding.topics[0]]))
     elif record is not None:
-        parts.append(times_plot(record, PLOTS.get(finding.code, DELAY)))
+        at_ns = finding.spans[0][0] if finding.spans else 0
+        parts.append(times_plot(record, PLOTS.get(finding.code, DELAY), at_ns))
     return page.section(
         f'{", ".join(finding.topics[:4])}: {finding.code.replace("_", " ")}', *parts
     )
@@ -132,14 +134,15 @@ def _shown(finding: Finding, found: Inspection) -> TopicRecord | None:
     )
 
 
-def times_plot(record: TopicRecord, shown: Shown) -> str:
+def times_plot(record: TopicRecord, shown: Shown, at_ns: int = 0) -> str:
     """Return the times of a topic over the recording."""
-    times, blue, red = shown.series(record)
+    times, blue, red = shown.series(record, at_ns)
     out = 0.0 if shown is DELAY else 0.2
     low, high = np.percentile(np.concatenate([blue, red]), (out, 100.0 - out))
+    margin = 0.04 * float(high - low)
     plot = Plot(
-        (0.0, max(float(times[-1]), 1e-3)),
-        (float(low), float(high)),
+        (float(times[0]), max(float(times[-1]), float(times[0]) + 1e-3)),
+        (float(low) - margin, float(high) + margin),
         xlabel='time (s)',
         ylabel=shown.ylabel,
     )
@@ -149,21 +152,23 @@ def times_plot(record: TopicRecord, shown: Shown) -> str:
     return page.figure(plot.svg(caption.partition(',')[0]), caption)
 
 
-def _delays(record: TopicRecord) -> tuple[Floats, Floats, Floats]:
+def _delays(record: TopicRecord, _: int) -> tuple[Floats, Floats, Floats]:
     blocks = record.line.blocks
     return blocks.since_s, blocks.middle_s * 1e3, blocks.least_s * 1e3
 
 
-def _first(record: TopicRecord) -> tuple[Floats, Ints, Ints]:
-    """Return the times since the start (s), the stamps and the arrivals of the first messages."""
-    stamps, arrivals = (
-        np.array(each[:MOST_POINTS], np.int64) for each in (record.stamps_ns, record.arrivals_ns)
-    )
-    return between(np.full(len(arrivals), arrivals[0]), arrivals), stamps, arrivals
+def _around(record: TopicRecord, at_ns: int) -> tuple[Floats, Ints, Ints]:
+    """Return times since the start (s), stamps and arrivals of the messages around a time."""
+    arrivals = np.array(record.arrivals_ns, np.int64)
+    near = int(np.searchsorted(arrivals, at_ns)) - MOST_POINTS // 4
+    begin = max(min(near, len(arrivals) - MOST_POINTS), 0)
+    part = slice(begin, begin + MOST_POINTS)
+    since = between(np.full(len(arrivals), arrivals[0]), arrivals)
+    return since[part], np.array(record.stamps_ns, np.int64)[part], arrivals[part]
 
 
-def _spacings(record: TopicRecord) -> tuple[Floats, Floats, Floats]:
-    times, stamps, arrivals = _first(record)
+def _spacings(record: TopicRecord, at_ns: int) -> tuple[Floats, Floats, Floats]:
+    times, stamps, arrivals = _around(record, at_ns)
     return (
         times[1:],
         between(stamps[:-1], stamps[1:]) * 1e3,
@@ -171,8 +176,8 @@ def _spacings(record: TopicRecord) -> tuple[Floats, Floats, Floats]:
     )
 
 
-def _off_grid(record: TopicRecord) -> tuple[Floats, Floats, Floats]:
-    times, *both = _first(record)
+def _off_grid(record: TopicRecord, at_ns: int) -> tuple[Floats, Floats, Floats]:
+    times, *both = _around(record, at_ns)
     numbers = np.arange(len(times))
     blue, red = (
         seconds - np.polyval(np.polyfit(numbers, seconds, 1), numbers)
@@ -189,13 +194,13 @@ DELAY = Shown(
 )
 SPACING = Shown(
     'spacing (ms)',
-    f'time between two stamps (blue) and between two arrivals (red), of the first {MOST_POINTS} '
+    f'time between two stamps (blue) and between two arrivals (red), of {MOST_POINTS} '
     'messages at most.',
     _spacings,
 )
 GRID = Shown(
     'off an even grid (ms)',
-    'how far stamps (blue) and arrivals (red) are from an even grid, of the first '
+    'how far stamps (blue) and arrivals (red) are from an even grid, of '
     f'{MOST_POINTS} messages at most. Stamps of a device are steadier than the arrivals; those of '
     'a host are as restless.',
     _off_grid,
@@ -213,6 +218,8 @@ PLOTS = {
             'rate_not_declared',
             'qos_loss',
             'two_sources',
+            'rate_changes',
+            'ends_early',
         ),
         SPACING,
     ),

@@ -40,6 +40,8 @@ NEAR = 1e-4
 """How far a time since 1970 in another unit may be from the arrivals."""
 DAY_S = 86400.0
 ODD_PACE = 0.02
+EDGE_S = 0.05
+"""How far the places in a second may be apart at which sec changes."""
 SHORT_S, LONG_S = 2.0, 5.0
 FLOAT_STEP_S, FLOAT_SLACK_NS = 1e-4, 1000
 GRID_NS = tuple(
@@ -83,24 +85,26 @@ def _torn(name: str, line: TimeLine) -> Undone | None:
     """
     if line.count < FEWEST * FEWEST or line.span_s < LONG_S:
         return None
-    parts, delays = line.stamps_ns % NS_PER_S, line.delays_s
-    turns = np.exp(2j * np.pi * delays)
-    usual_s = float(np.angle(turns.mean())) / (2.0 * np.pi)
-    seconds = np.rint(delays - usual_s).astype(np.int64)
-    kinds, counts = np.unique(seconds, return_counts=True)
-    usual = np.sort(kinds[np.argsort(counts)[-2:]])
-    if len(usual) < 2 or usual[1] - usual[0] != 1:
-        return None
-    told = np.isin(seconds, usual) & (np.abs(delays - usual_s - seconds) < 0.2)
-    by_part = np.count_nonzero(np.diff(seconds[told][np.argsort(parts[told])]))
-    changes = np.count_nonzero(np.diff(seconds[told]))
-    if told.mean() < SHARE or by_part > 4 or changes < line.span_s:
-        return None
-    true = usual[0] if usual[0] + usual_s > -0.001 else usual[1]
-    right = line.moved(np.where(told, seconds - true, 0) * NS_PER_S)
-    off = right.stamps_ns != line.stamps_ns
-    low_s, high_s = np.percentile(parts[off] / 1e9, (0, 100))
-    side = 'ahead' if (line.stamps_ns > right.stamps_ns).any() else 'behind'
+    parts_s = (line.stamps_ns % NS_PER_S) / 1e9
+    jumps = line.steps_s - line.waits_s
+    edges = []
+    for way in (1.0, -1.0):  # where sec goes one too far, and where it comes back
+        at = parts_s[1:][np.abs(jumps - way) < 0.2]
+        if len(at) < 0.5 * line.span_s:
+            return None
+        angle = float(np.angle(np.exp(2j * np.pi * at).mean())) / (2.0 * np.pi)
+        off = np.abs((at - angle + 0.5) % 1.0 - 0.5)
+        if float((off < max(EDGE_S, 3.0 * line.period_s)).mean()) < 0.9:
+            return None
+        edges.append(float(at[off < EDGE_S].min(initial=angle % 1.0)))
+    begin_s, end_s = edges
+    ahead = (parts_s - begin_s) % 1.0 < (end_s - begin_s) % 1.0
+    few = ahead.mean() < 0.6
+    off_by = np.where(ahead if few else ~ahead, 1 if few else -1, 0)
+    right = line.moved(-off_by * NS_PER_S)
+    off = off_by != 0
+    low_s, high_s = np.percentile(parts_s[off], (0, 100)) if off.any() else (0.0, 0.0)
+    side = 'ahead' if few else 'behind'
     finding = found(
         'stamp_unit',
         WRONG,

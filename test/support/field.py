@@ -505,3 +505,8 @@ def camera_info_once_a_second(r: Robot) -> None:
     camera = r.streams['/camera/image_raw']
     stamps = camera.arrivals[::30] + 3 * MS
     r.streams['/camera/camera_info'] = Stream(INFO, stamps, stamps + 100_000)
+
+
+def looped_with_seconds_rounded(r: Robot) -> None:
+    looped_bag(r)
+    seconds_rounded(r)

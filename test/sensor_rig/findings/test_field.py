@@ -344,6 +344,13 @@ def test_two_faults_on_one_topic_are_both_found() -> None:
     assert {'stamp_unit', 'dropped_frames'} <= codes
 
 
+def test_seconds_that_are_rounded_are_seen_through_a_loop() -> None:
+    robot = Robot(11)
+    field.looped_with_seconds_rounded(robot)
+    said = {each.code for each in robot.findings() if each.severity > Severity.INFO}
+    assert said == {'looped', 'stamp_unit'}
+
+
 def test_a_header_alone_is_enough(tmp_path: Path) -> None:
     """Types that nobody knows are inspected by their stamps, as long as they have some."""
     raw = bytes(msgs.imu('imu').fill(START_NS))
