@@ -84,16 +84,13 @@ def _saved(folder: Path) -> dict[str, object]:
 def _synced(path: Path, rig_file: str, problems: list[str]) -> dict[str, object]:
     """Sync a recording and keep nothing but the report's data, and what is missing of it."""
     from sensor_rig.bags.reader import BagReader
-    from sensor_rig.cli.support.progress import progress
+    from sensor_rig.cli.sync import processed
     from sensor_rig.rigfile import load_rig
     from sensor_rig.syncing.bag_sync import BagSync
 
     config = load_rig(rig_file).required_sync
     with BagReader(path) as bag:
         job = BagSync(bag, None, config, f'Sync of {path.name}')
-        with progress(f'learning {path.name}', bag.message_count) as advance:
-            job.learn(advance)
-        with progress(f'syncing {path.name}', bag.message_count) as advance:
-            document = job.run(advance)
+        document = processed(job, bag)
         problems += bag.problems
     return document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rig_common.jsonable import JsonObject
 from sensor_rig.cli.support.arguments import (
@@ -12,6 +13,10 @@ from sensor_rig.cli.support.arguments import (
     add_trajectory_argument,
 )
 from sensor_rig.cli.support.output import add_json_argument, print_json, print_table
+
+if TYPE_CHECKING:
+    from sensor_rig.bags.reader import BagReader
+    from sensor_rig.syncing.bag_sync import BagSync
 
 NAME = 'sync'
 GROUP = 'repair'
@@ -54,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
     from sensor_rig.bags.reader import BagReader
     from sensor_rig.bags.writer import BagWriter
-    from sensor_rig.cli.support.progress import progress, tell_problems
+    from sensor_rig.cli.support.progress import tell_problems
     from sensor_rig.rigfile import load_rig
     from sensor_rig.syncing.bag_sync import BagSync, fitted, write_report
 
@@ -65,11 +70,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             with writer:
                 job = BagSync(bag, writer, config, f'Sync of {args.input.name}')
-                if not args.causal:
-                    with progress(f'learning {args.input.name}', bag.message_count) as advance:
-                        job.learn(advance)
-                with progress(f'syncing {args.input.name}', bag.message_count) as advance:
-                    document = job.run(advance, copy=args.copy)
+                document = processed(job, bag, causal=args.causal, copy=args.copy)
             page = write_report(args.output, document)
         except BaseException:
             shutil.rmtree(args.output, ignore_errors=True)  # nothing half done is left
@@ -91,6 +92,19 @@ def run(args: argparse.Namespace) -> int:
             print(f'\nof an earlier sync, so not copied: {", ".join(job.replaced)}')
         print(f'\nwritten: {args.output} and {page}')
     return tell_problems(problems)
+
+
+def processed(
+    job: BagSync, bag: BagReader, *, causal: bool = False, copy: bool = False
+) -> JsonObject:
+    """Return what a sync job came to; unless `causal`, the recording is processed twice."""
+    from sensor_rig.cli.support.progress import progress
+
+    if not causal:
+        with progress(f'learning {bag.path.name}', bag.message_count) as advance:
+            job.learn(advance)
+    with progress(f'syncing {bag.path.name}', bag.message_count) as advance:
+        return job.run(advance, copy=copy)
 
 
 def summary(document: JsonObject) -> JsonObject:
