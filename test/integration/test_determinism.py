@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from support.body_sensors import PLATE
-from support.digest import StreamDigests
 from support.processes import Processes
 from support.ros_rigs import MS, LockstepRun, Recorder, topics_of, write_rig
 
+from rig_common.digest import StreamDigests
 from rig_common.ros.executor import Spinner, close_node, ros_context
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.nodes.building import make_sync

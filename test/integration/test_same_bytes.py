@@ -24,8 +24,8 @@ import mujoco
 import numpy as np
 import pytest
 from numpy._core._multiarray_umath import __cpu_features__
-from support.digest import StreamDigests
 
+from rig_common.digest import StreamDigests
 from sensor_rig.inprocess import InProcessRig
 from sensor_rig.rigfile import load_rig
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from support.digest import StreamDigests
 
 from bench.realtime import without
 from rig_common.cdr import read_stamp_ns
+from rig_common.digest import StreamDigests
 from rig_common.errors import RigError
 from sensor_rig.inprocess import InProcessRig, open_rig
 from sensor_rig.rigfile import load_rig, rig_from_parameters

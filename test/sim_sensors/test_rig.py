@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.cart import MS, Place, SweepingPlace, cart_rig, place
-from support.digest import StreamDigests
 from support.start import START_NS
 
 from rig_common import msgs
 from rig_common.cdr import read_stamp_ns
+from rig_common.digest import StreamDigests
 from rig_common.errors import RigError, UnavailableError
 from sensor_rig.rigfile import rig_from_parameters
 from sim_sensors.rig import Rig

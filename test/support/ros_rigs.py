@@ -16,6 +16,7 @@ pytest.importorskip('rclpy', reason='rclpy is not installed')
 
 from rclpy.node import Node
 
+from rig_common.digest import StreamDigests
 from rig_common.lockstep.messages import SETTLED_TOPIC, TYPE_NAME, Tick
 from rig_common.ros import qos
 from rig_common.ros.executor import Spinner, close_node, ros_context
@@ -26,7 +27,6 @@ from rig_common.topics import truth_time_topic
 from sensor_rig.nodes.building import make_emulator, make_world
 from sensor_rig.rigfile import RigConfig, load_rig
 from support.body_sensors import PLATE
-from support.digest import StreamDigests
 from support.start import START_NS
 
 MS = 1_000_000

@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip('rclpy', reason='one of the ways is over ROS')
 
 from support.all_sensors import DRAWN, EVERY, SCENE, entry
-from support.digest import StreamDigests
 from support.rendering import renders
 from support.ros_rigs import LockstepRun, write_rig
 
+from rig_common.digest import StreamDigests
 from sensor_rig.inprocess import InProcessRig
 
 SECONDS = 0.5
