@@ -103,8 +103,8 @@ class Eye:
             along += across
         if self._in_world:
             twist[:, :3] = 0.0
-        for part in (twist[:, :3], twist[:, 3:]):
-            part[np.abs(part).sum(axis=1) < STILL] = 0.0
+        parts = twist.reshape(-1, 2, 3)
+        parts[np.abs(parts).sum(axis=2) < STILL] = 0.0
         return Motion(origin, axes, twist)
 
     def cast(
