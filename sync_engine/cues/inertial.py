@@ -64,33 +64,8 @@ def _stated(values: CueValues, otherwise: float) -> list[float]:
     return [float(each) if each > 0.0 else otherwise for each in given]
 
 
-class RateCue:
-    """`angular_velocity` [3] (rad/s, sensor frame), optional `variance` [3]; trapezoid between."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, list[float]] | None = None
-        self._axes = _Axes()
-
-    def reset(self) -> None:
-        """Forget the last input."""
-        self._last = None
-
-    def feed(
-        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
-    ) -> Rotation | None:
-        """Take one rate; return the turn since the last one."""
-        rate = [float(each) for each in values['angular_velocity']]
-        last, self._last = self._last, (stamp_ns, rate)
-        if last is None or not 0 < stamp_ns - last[0] <= _LONGEST_NS:
-            return None
-        dt = (stamp_ns - last[0]) / NS_PER_S
-        turn = [0.5 * (one + other) * dt for one, other in zip(rate, last[1], strict=True)]
-        variance = [each * dt**2 / 2.0 for each in _stated(values, _RATE_SIGMA_RAD_S**2)]
-        return self._axes.rotation(last[0], stamp_ns, turn, variance)
-
-
-class OdometryCue:
-    """`orientation` [4] (x, y, z, w), optional `variance` [3] of a step; body-frame difference."""
+class _StepCue:
+    """Turns between neighbouring inputs."""
 
     def __init__(self) -> None:
         self._last: tuple[int, Floats] | None = None
@@ -100,6 +75,32 @@ class OdometryCue:
         """Forget the last input."""
         self._last = None
 
+    def _step(self, stamp_ns: int, value: Floats) -> tuple[int, Floats] | None:
+        """Note an input; return the last one where it is not too long ago."""
+        last, self._last = self._last, (stamp_ns, value)
+        return last if last is not None and 0 < stamp_ns - last[0] <= _LONGEST_NS else None
+
+
+class RateCue(_StepCue):
+    """`angular_velocity` [3] (rad/s, sensor frame), optional `variance` [3]; trapezoid between."""
+
+    def feed(
+        self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
+    ) -> Rotation | None:
+        """Take one rate; return the turn since the last one."""
+        rate = np.asarray(values['angular_velocity'], dtype=np.float64)
+        last = self._step(stamp_ns, rate)
+        if last is None:
+            return None
+        dt = (stamp_ns - last[0]) / NS_PER_S
+        turn = (0.5 * dt * (rate + last[1])).tolist()
+        variance = [each * dt**2 / 2.0 for each in _stated(values, _RATE_SIGMA_RAD_S**2)]
+        return self._axes.rotation(last[0], stamp_ns, turn, variance)
+
+
+class OdometryCue(_StepCue):
+    """`orientation` [4] (x, y, z, w), optional `variance` [3] of a step; body-frame difference."""
+
     def feed(
         self, stamp_ns: int, values: CueValues, gyro: GyroLookup | None = None
     ) -> Rotation | None:
@@ -108,8 +109,8 @@ class OdometryCue:
         if not 0.5 < float(orientation @ orientation) < 2.0:
             self._last = None
             return None
-        last, self._last = self._last, (stamp_ns, orientation)
-        if last is None or not 0 < stamp_ns - last[0] <= _LONGEST_NS:
+        last = self._step(stamp_ns, orientation)
+        if last is None:
             return None
         turn = rotation_vector(last[1], orientation).tolist()
         variance = _stated(values, _ORIENTATION_SIGMA_RAD**2)

@@ -167,7 +167,7 @@ class SpeedCue:
             variance = noise_var * (lasted_s**2 if is_rate else 2.0)
             self._start, self._told_ns = (stamp_ns, place), stamp_ns
             return (
-                Rotation(since_ns, stamp_ns, (far,), None, (variance,), (1.0,), True)
+                Rotation(since_ns, stamp_ns, (far,), None, (variance,), is_way=True)
                 if lasted_s <= _LONGEST_S
                 else None
             )
@@ -178,7 +178,7 @@ class SpeedCue:
         east, north = moved.tolist()
         variance = noise_var + _ASTRAY**2 * (east**2 + north**2)
         return Rotation(
-            since_ns, stamp_ns, (east, north), XYZ_AXES[:2], (variance,) * 2, (1.0, 1.0), True
+            since_ns, stamp_ns, (east, north), XYZ_AXES[:2], (variance,) * 2, is_way=True
         )
 
     def _noise_var(self) -> float | None:
