@@ -219,8 +219,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
     def cells(tag: str, values: Sequence[str]) -> str:
         return ''.join(
-            f'<{tag} style="padding:2px 4px;text-align:{"right" if index else "left"}">'
-            f'{escape(value).replace("_", "_<wbr>")}</{tag}>'  # long names may break there
+            f'<{tag} style="padding:2px 4px;text-align:{"right" if index else "left"};'
+            f'white-space:{"normal" if "_" in value else "nowrap"}">'  # names may break
+            f'{escape(value).replace("_", "_<wbr>")}</{tag}>'
             for index, value in enumerate(values)
         )
 

@@ -22,6 +22,8 @@ from sensor_rig.page.parts import (
 )
 
 HEAD = 24
+LEGEND_LEFT = 128.0
+"""Where the legend begins at most, px: it is as wide as what is left of the drawing."""
 MANY = 60
 """Marks in a lane above which single samples are not connected any more."""
 CELL = 2
@@ -41,7 +43,7 @@ def timeline(history: History) -> str:
         _seconds(axis, height),
         parts.legend(
             [('taken', CAPTURE), ('stamped', STAMP), ('arrived', ARRIVAL), ('bundle', BUNDLE)],
-            axis.left,
+            min(axis.left, LEGEND_LEFT),
             14,
         ),
     ]
