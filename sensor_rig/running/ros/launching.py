@@ -67,20 +67,7 @@ ARGUMENTS = {
     'record': ('', 'record every topic into this new folder (needs ros2 bag)', None),
 }
 """Every argument a launch file of this package may offer: default, description, choices."""
-RIG_ARGUMENTS = (
-    'rig',
-    'namespace',
-    'remap',
-    'emulators',
-    'only',
-    'sync',
-    'real_time_factor',
-    'lockstep',
-    'respawn',
-    'log_level',
-    'rviz',
-    'record',
-)
+RIG_ARGUMENTS = tuple(name for name in ARGUMENTS if name != 'use_sim_time')
 """Those of a whole rig."""
 OWN_FILES = tuple(f'{name}.launch.py' for name in ('demo', 'rig', 'sync', 'degrade'))
 
@@ -161,31 +148,18 @@ def degrade_node() -> OpaqueFunction:
     """Return the action that starts the degrade node of a rig file."""
 
     def start(context: LaunchContext) -> list[LaunchDescriptionEntity]:
-        def value(name: str) -> str:
-            return str(context.launch_configurations[name])
+        def value(name: str, default: str = '') -> str:
+            return str(context.launch_configurations.get(name, default))
 
         if not value('rig'):
             raise RigError('degrade.launch.py needs rig:=FILE, a rig file with a streams: section')
         rig = load_rig(value('rig'))
         if not rig.streams:
             raise RigError(f'{rig.path} has no streams: section, so there is nothing to degrade')
-        rules = _rules(value('remap'))
+        planned = PlannedNode('degrade', 'degrade', str(rig.path))
+        actions = _actions(planned, value, simulated=False, alone=True)
         leave_signals_to_launch(context)
-        respawn = value('respawn') == 'true'
-        node = Node(
-            package='sensor_rig',
-            executable='degrade',
-            name='degrade',
-            namespace=value('namespace'),
-            arguments=['--rig', str(rig.path)],
-            parameters=[{'use_sim_time': value('use_sim_time') == 'true'}],
-            remappings=rules,
-            output='screen',
-            emulate_tty=True,
-            respawn=respawn,
-            ros_arguments=['--log-level', value('log_level')],
-        )
-        return [node] if respawn else [node, _required(node, 'degrade')]
+        return actions
 
     return OpaqueFunction(function=start)
 
@@ -305,10 +279,10 @@ def _world_parameters(value: Callable[[str], str]) -> dict[str, object]:
 
 def _actions(
     planned: PlannedNode, value: Callable[..., str], *, simulated: bool, alone: bool
-) -> Sequence[LaunchDescriptionEntity]:
+) -> list[LaunchDescriptionEntity]:
     """Return the node, and the end of everything when the world or the only node ends."""
     parameters = dict(planned.parameters)
-    if planned.executable == 'sync' and not simulated:
+    if not simulated:
         parameters['use_sim_time'] = value('use_sim_time') == 'true'
     is_world = planned.executable == 'world'
     respawn = value('respawn') == 'true' and not is_world
