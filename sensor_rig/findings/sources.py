@@ -51,9 +51,7 @@ def two_sources(name: str, line: TimeLine, frames: int) -> Split | None:
         return None
     if _even_somewhere(line):
         return None  # one source, whole or with lost frames
-    first = _by_delay(line)
-    if first is None:
-        first = _by_comb(line)
+    first = _by_comb(line)
     if first is None:
         return None
     larger = first if first.mean() >= 0.5 else ~first
@@ -81,17 +79,14 @@ def _sigma(line: TimeLine) -> float:
     return robust_sigma(line.delays_s)
 
 
-def _is_even(steps: Floats, base: float = 0.0) -> bool:
-    """Return whether most spacings are whole multiples of the usual one, or of a smaller one."""
+def _is_even(steps: Floats) -> bool:
+    """Return whether most spacings are whole multiples of the usual one."""
     steps = steps[steps > 0.0]
     if len(steps) < FEWEST // 4:
         return False
-    for period in (base,) if base else (float(np.median(steps)), float(np.percentile(steps, 5))):
-        parts = steps / period
-        whole = np.maximum(np.rint(parts), 1.0)
-        if float((np.abs(parts - whole) < NEAR).mean()) > EVEN and whole.mean() < 4.0:
-            return True
-    return False
+    parts = steps / float(np.median(steps))
+    whole = np.maximum(np.rint(parts), 1.0)
+    return float((np.abs(parts - whole) < NEAR).mean()) > EVEN and float(whole.mean()) < 4.0
 
 
 def _even_somewhere(line: TimeLine) -> bool:
@@ -131,24 +126,6 @@ def _alternates(steps: Floats) -> bool:
     even = np.abs(twos / float(np.median(twos)) - 1.0) < ALIKE
     short, long = np.percentile(steps, (25, 75))
     return float(even.mean()) > EVEN and long > LEAST_RATIO * short
-
-
-def _by_delay(line: TimeLine) -> Flags | None:
-    """Split by arrival minus stamp, where that has two levels in turn."""
-    delays = line.delays_s
-    rising = np.sort(delays)
-    edge = int(LEAST * len(rising))
-    gaps = np.diff(rising)[edge:-edge]
-    if not len(gaps):
-        return None
-    at = edge + int(np.argmax(gaps))
-    low = delays <= rising[at]
-    spread = max(robust_sigma(delays[low]), robust_sigma(delays[~low]))
-    apart = gaps.max() > max(APART * spread, 0.002)
-    if not apart or not _in_turn(low) or not _all_along(line, low):
-        return None
-    both_even = all(_is_even(np.diff(line.stamps_ns[part]) / 1e9) for part in (low, ~low))
-    return low if both_even else None
 
 
 def _in_turn(split: Flags) -> bool:
@@ -197,7 +174,7 @@ def _by_comb(line: TimeLine) -> Flags | None:
             if taken is None or not LEAST <= taken.mean() <= 1.0 - LEAST:
                 continue
             rest = np.diff(head[~taken])
-            if len(rest) and _is_even(rest, float(np.median(rest))):
+            if _is_even(rest):
                 told = [
                     _chain(each, period, start if each is longest else 0) for each in stretches
                 ]
