@@ -130,12 +130,12 @@ def _quantiles(measured: Floats, modelled: Floats) -> str:
 
 
 def _correlations(measured: Floats, modelled: Floats) -> str:
-    lags = list(range(1, LAGS + 1))
     ours = autocorrelation(measured, LAGS)[1:]
     theirs = np.array([autocorrelation(run, LAGS)[1:] for run in modelled.T])
+    lags = list(range(1, len(ours) + 1))
     low, high = np.quantile(theirs, [0.025, 0.975], axis=0)
     plot = Plot(
-        (0.5, LAGS + 0.5),
+        (0.5, len(ours) + 0.5),
         _limits(ours, low, high),
         xlabel='lag (messages)',
         ylabel='autocorrelation',
@@ -224,6 +224,8 @@ def _parameters(fit: TopicFit) -> str:
 def _scores(fit: TopicFit) -> str:
     assert fit.choice is not None
     ranked = sorted(fit.choice.scores.items(), key=lambda item: -item[1])
+    if not ranked:
+        return text('Its latency does not vary, so there are no models to compare.')
     best = ranked[0][1]
     over = ', '.join(name.replace('_', ' ') for name in fit.choice.passed_over)
     return text(

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from rig_common.errors import RigError
+from sensor_rig.fit.fit_page import fit_page
 from sensor_rig.fit.fitting import fit_stream
 from sensor_rig.fit.output import as_json, datasheet
-from sensor_rig.fit.times import StreamTimes
+from sensor_rig.fit.times import FEWEST, StreamTimes
 
 PERIODS_NS = (10**5, 10**6, 5 * 10**6, 10**7, 10**8, 10**9)
 
@@ -84,6 +85,15 @@ def test_a_latency_that_never_changes_is_a_fixed_delay() -> None:
     assert fit.keys()['delay_range_s'] == [0.01, 0.01]
     assert 'latency' not in dict(fit.keys())
     assert fit.config().delay_range_s == (0.01, 0.01)
+
+
+@pytest.mark.parametrize('scatter_ns', [0, 10**6])
+def test_the_fewest_messages_make_a_page(scatter_ns: int) -> None:
+    """Fewer than its lags; without scatter there is no model to compare either."""
+    k = np.arange(FEWEST)
+    scatter = np.random.default_rng(1).integers(0, 1 + scatter_ns, FEWEST)
+    fit = fit_stream(StreamTimes('few', k * 10**8 + 10**7 + scatter, k * 10**8))
+    assert ('no models to compare' in fit_page([fit], 'few')) is (scatter_ns == 0)
 
 
 def test_stamps_that_are_no_times_are_refused() -> None:
