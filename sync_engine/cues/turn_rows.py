@@ -20,6 +20,7 @@ import numpy as np
 from rig_common.arrays import Floats
 from rig_common.times import NS_PER_S
 from sync_engine.clocks.clock_filter import MotionPrior
+from sync_engine.clocks.ways import declared_cost
 from sync_engine.cues.gyro import GyroTrack
 from sync_engine.cues.mounting import Mounting, best_rotations, limited, turned_by
 
@@ -187,7 +188,8 @@ class TurnRows:
     def search(
         self, half_s: float, prior_sigma_s: float, prior: MotionPrior, mounting: Mounting
     ) -> Valley:
-        """Look for the valley within `half_s`; the prior may decide between two, as it is sure."""
+        """Look for the valley within `half_s`; the prior may decide between two, as it is sure
+        and as likely as what is declared is right."""
         count = 2 * int(np.ceil(half_s / self._step_s)) + 1
         deltas = np.linspace(-half_s, half_s, count)
         start, end = self._track(self.spans[:, :, None] - deltas).swapaxes(0, 1)
@@ -209,7 +211,8 @@ class TurnRows:
             scale = float(np.sum(self.values**2) / max(seen, 1e-12)) ** 0.5 - 1.0
         chi = self._costs(turns, has, matrices, prior, scale)
         freedom = max(len(self.values) - 2, 1)
-        scaled = chi / max(1.0, float(chi.min()) / freedom) + (deltas / prior_sigma_s) ** 2
+        scaled = chi / max(1.0, float(chi.min()) / freedom)
+        scaled += declared_cost(deltas / prior_sigma_s)
         best = int(np.argmin(scaled))
         inner = scaled[1:-1]
         valleys = np.flatnonzero((inner <= scaled[:-2]) & (inner <= scaled[2:])) + 1

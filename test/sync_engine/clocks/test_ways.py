@@ -7,6 +7,7 @@ import pytest
 from support.lone_clock import offset_fix
 
 from sync_engine.clocks.clock_filter import ClockFilter, ClockPrior
+from sync_engine.clocks.ways import declared_cost
 from sync_engine.config.sync_config import AdaKFConfig
 
 MS = 1e-3
@@ -55,3 +56,11 @@ def test_no_wander_at_all_may_be_declared() -> None:
     clock = followed(np.zeros(60), 0.0, 5)
     assert clock.beliefs[0] + clock.beliefs[-1] > 0.999  # both stand still
     assert np.isfinite(clock.sigma_s)
+
+
+def test_what_was_declared_is_a_normal_near_by_and_decides_little_far_away() -> None:
+    near = np.array([0.0, 1.0, 2.0])
+    assert declared_cost(near) == pytest.approx(near**2, abs=0.05)
+    costs = declared_cost(np.array([4.0, 10.0, 15.0, 1000.0]))
+    assert (np.diff(costs) > 0.0).all() and np.isfinite(costs).all()
+    assert costs[2] < 16.0
