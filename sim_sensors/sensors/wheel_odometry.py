@@ -169,12 +169,14 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         out = layout.zeros(len(values), xp)
         pose, twist, covariance, travel = layout.unpack(out).values()
         travel[:] = values[:, :2]
-        twist[:] = _over_ground(values[:, 2:], track_m)
+        if previous is None or not batch.is_measured:
+            twist[:] = _over_ground(values[:, 2:], track_m)
         if previous is not None:
             last, _, spread, last_travel = layout.unpack(previous).values()
             moved = travel - last_travel
-            if batch.is_measured and config.slip_noise:
-                slipped = config.slip_noise * xp.sqrt(xp.abs(moved))
+            slip_noise = config.slip_noise if batch.is_measured else 0.0
+            if slip_noise:
+                slipped = slip_noise * xp.sqrt(xp.abs(moved))
                 moved += slipped * batch.noise.normal('slip', batch, 2)
             step = _over_ground(moved, track_m)
             forward, _, turn = step.T
@@ -182,8 +184,8 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             along = xp.cos(heading), xp.sin(heading)
             chord = forward * xp.sinc(0.5 * turn / np.pi)
             pose[:] = last + _columns(chord * along[0], chord * along[1], turn)
-            if config.slip_noise or spread.any():  # else it stays 0
-                variance = config.slip_noise**2 * xp.abs(moved)
+            if slip_noise or spread.any():  # else it stays 0
+                variance = slip_noise**2 * xp.abs(moved)
                 covariance[:] = _grown(spread, forward, along, variance, track_m)
             if batch.is_measured:
                 twist[:] = step / (now_s - batch.state['time_s'][batch.envs])[:, None]
