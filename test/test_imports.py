@@ -153,8 +153,9 @@ def import_without(blocked: frozenset[str] | set[str], modules: list[str]) -> st
 
 def core_modules(package: str) -> list[str]:
     """Return the modules of a package outside its ROS shells that can be imported here."""
-    parts = {'viser': 'sensor_rig/page/', 'torch': 'sim_sensors/timing/arrays/tensors.py'}
-    left_out = tuple(path for name, path in parts.items() if find_spec(name) is None)
+    tensors = 'sim_sensors/timing/arrays/tensors.py'
+    needs = (('viser', 'sensor_rig/page/'), ('torch', tensors), ('array_api_compat', tensors))
+    left_out = tuple(path for name, path in needs if find_spec(name) is None)
     return [
         module_of(source)
         for source in sources()

@@ -91,7 +91,7 @@ def source_root() -> Path:
     """Return the root of the source tree, where tests, benchmarks and pages are."""
     root = Path(__file__).resolve().parents[2]
     if not (root / 'bench' / 'driver.py').is_file():
-        raise RigError(f'{root} is not the source tree; run ./rig there')
+        raise RigError(f'{root} is not the source tree, which this needs; run ./rig in a clone')
     return root
 
 

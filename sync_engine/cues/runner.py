@@ -23,7 +23,7 @@ from sync_engine.cues.inertial import OdometryCue, RateCue
 from sync_engine.cues.motion import Axis, CueTraits, Rotation, RotationFit
 from sync_engine.cues.mounting import Mounting, MountingStatus
 from sync_engine.cues.scan import CloudCue, ScanCue
-from sync_engine.cues.speed import SPEED_TRAITS, SpeedCue, Way, speed_doubt
+from sync_engine.cues.speed import SPEED_TRAITS, SpeedCue, Travel, speed_doubt
 from sync_engine.streams.buffer import Packet
 from sync_engine.streams.payload import Payload, PayloadReader
 from sync_engine.streams.relative_clocks import relative_offset
@@ -64,7 +64,7 @@ class CueRunner:
         """What turns are compared with: the IMU, or without one another stream's turns."""
         self._speed = streams.get(config.speed_reference)
         """What ways are compared with."""
-        self._way = Way()
+        self._way = Travel()
         self._readers = readers
         self._cues = {
             name: CUES[given.cue]() for name, given in config.inputs.items() if given.cue != 'none'

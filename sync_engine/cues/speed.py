@@ -60,7 +60,7 @@ _EQUATOR_M, _E2 = 6378137.0, 0.00669438
 """Of the WGS 84 ellipsoid: radius and squared eccentricity."""
 
 
-class Way:
+class Travel:
     """Where a sensor is, from any start (m): positions, fixes, or velocities added up."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class SpeedCue:
     """
 
     def __init__(self) -> None:
-        self._way = Way()
+        self._way = Travel()
         self._noise: deque[Floats] = deque(maxlen=_NOISE_OF)
         """Squared third differences of what was read last."""
         self.reset()

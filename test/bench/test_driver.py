@@ -266,7 +266,7 @@ def test_outside_a_source_tree_it_says_so(
 ) -> None:
     monkeypatch.setattr(command, '__file__', str(tmp_path / 'sensor_rig' / 'cli' / 'bench.py'))
     assert main(['bench']) == 2
-    assert 'part of the source tree' in capsys.readouterr().err
+    assert 'is not the source tree' in capsys.readouterr().err
 
 
 def test_the_list_names_all(capsys: pytest.CaptureFixture[str]) -> None:

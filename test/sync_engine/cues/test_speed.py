@@ -14,7 +14,7 @@ from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.msgs.catalogue import CATALOGUE
 from sync_engine.config import load_config
-from sync_engine.cues.speed import SpeedCue, Way
+from sync_engine.cues.speed import SpeedCue, Travel
 from sync_engine.engine import SyncEngine
 from sync_engine.state.status import EngineStatus
 from sync_engine.wire.cue_readers import VALUES, types_of
@@ -127,7 +127,7 @@ def test_a_way_that_is_not_the_references_is_said() -> None:
 
 
 def test_fixes_become_metres_also_across_the_180th_meridian() -> None:
-    way = Way()
+    way = Travel()
     assert way.follow(0, {'fix': (60.0, 179.9999, 10.0)}) is not None
     place = way.follow(1, {'fix': (60.0001, -179.9999, 12.0)})
     # WGS 84 at 60 degrees: 55.800 km a degree to the east, 111.412 km to the north
@@ -136,12 +136,12 @@ def test_fixes_become_metres_also_across_the_180th_meridian() -> None:
 
 
 def test_twists_with_turns_have_a_heading_and_those_without_a_speed_alone() -> None:
-    way = Way()
+    way = Travel()
     for k in range(101):
         values = {'velocity': np.array([1.0, 0.0, 0.0]), 'turn_rate': (0.0, 0.0, 0.5 * np.pi)}
         place = way.follow(k * 10_000_000, values)
     assert way.has_heading and place == pytest.approx((2.0 / np.pi, 2.0 / np.pi, 0.0), abs=1e-3)
-    speed = Way()
+    speed = Travel()
     for k in range(101):
         values = {'velocity': np.array([0.0, -1.0, 0.0]), 'turn_rate': (0.0, 0.0, 0.0)}
         place = speed.follow(k * 10_000_000, values)
