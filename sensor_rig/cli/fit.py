@@ -224,12 +224,12 @@ def _row(fit: TopicFit) -> tuple[str, ...]:
         fit.choice.fitted.name.replace('_', ' '),
         _shown(fit.figures['p50_s'], 1e3),
         _shown(fit.figures['p99_s'], 1e3),
-        _shown(fit.correlation),
+        _shown(fit.correlation) if fit.varies else '-',
         _shown(fit.clock.drift_ppm),
         lost,
     )
 
 
 def _shown(given: Estimate, factor: float = 1.0) -> str:
-    value, low, high = (round(each * factor, 9) for each in given)
+    value, low, high = (round(each * factor, 9) + 0.0 for each in given)  # no -0
     return f'{value:.3g} ({low:.3g} to {high:.3g})'

@@ -89,8 +89,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_document(document)
         if job.replaced:
-            print(f'\nof an earlier sync, so not copied: {", ".join(job.replaced)}')
-        print(f'\nwritten: {args.output} and {page}')
+            print(f'of an earlier sync, so not copied: {", ".join(job.replaced)}')
+        print(f'written: {args.output} and {page}')
     return tell_problems(problems)
 
 
@@ -175,7 +175,7 @@ def print_document(document: JsonObject) -> None:
         rows,
     )
     for sentence in contradictions(document):
-        print(f'\n{sentence}.')
+        print(f'{sentence}.')
 
 
 def _reference_frames(document: JsonObject) -> int:

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
             for each in sensor['responses']
         ]
         print_table((f'{name}: change', 'passed', 'what the estimate did'), rows)
-        print(sensor['verdict'] + '\n')
+        print(sensor['verdict'])
     if args.html is not None:
         print(f'written: {args.html}')
     return tell_problems(problems) or (0 if report.holds else 1)

@@ -65,9 +65,13 @@ def findings_page(source: str, found: Inspection) -> str:
             page.section(
                 'Not checked',
                 page.table(
-                    ('kinds of findings', 'topics', 'needs'),
+                    ('kinds of findings', *map(page.Words, ('topics', 'needs'))),
                     [
-                        (', '.join(each.codes), ', '.join(each.topics), each.missing)
+                        (
+                            ', '.join(code.replace('_', ' ') for code in each.codes),
+                            page.Words(', '.join(each.topics)),
+                            page.Words(each.missing),
+                        )
                         for each in found.coverage.unchecked
                     ],
                 ),

@@ -67,7 +67,10 @@ def servo_page(fit: ServoFit, source: str) -> str:
 
 def _stream(fit: TopicFit) -> str:
     parts = [tiles(_tiles(fit)), *(text(_sentence(note)) for note in fit.notes)]
-    if fit.choice is not None:
+    if fit.choice is not None and not fit.varies:
+        constant = 'Its latency does not vary, so there is nothing to compare with a model.'
+        parts += [text(constant), _runs(fit), _parameters(fit)]
+    elif fit.choice is not None:
         count = min(len(fit.latency_s), MOST_CAPTURES)
         modelled = simulated_latencies(fit.config(), count, RUNS)
         parts += [
@@ -96,8 +99,9 @@ def _tiles(fit: TopicFit) -> list[tuple[str, str, str]]:
             (fit.choice.fitted.name.replace('_', ' '), 'latency model', ''),
             (f'{fit.figures["p50_s"].value * 1e3:.3g} ms', 'median latency', ''),
             (f'{fit.figures["p99_s"].value * 1e3:.3g} ms', '99 % below', ''),
-            (f'{fit.correlation.value:+.2f}', 'lag-1 correlation', ''),
         ]
+    if fit.varies:
+        found.append((f'{fit.correlation.value:+.2f}', 'lag-1 correlation', ''))
     lost = f'{100 * fit.gaps.probability.value:.2g} %' if fit.gaps.regular else 'not told'
     return [*found, (lost, 'lost', '')]
 
@@ -206,7 +210,7 @@ def _runs(fit: TopicFit) -> str:
 def _parameters(fit: TopicFit) -> str:
     shown = {
         **fit.parameters,
-        'correlation': fit.correlation,
+        **({'correlation': fit.correlation} if fit.varies else {}),
         'clock drift, ppm': fit.clock.drift_ppm,
         'white_fm': fit.clock.white_fm,
         'random_walk_fm': fit.clock.random_walk_fm,
@@ -217,7 +221,9 @@ def _parameters(fit: TopicFit) -> str:
     rows = []
     for name, each in shown.items():
         factor = 1e3 if name.partition('.')[0].endswith('_s') else 1.0
-        rows.append((name, *(f'{factor * x:.4g}' for x in (each.value, each.low, each.high))))
+        rows.append(
+            (name, *(f'{factor * x + 0.0:.4g}' for x in (each.value, each.low, each.high)))
+        )
     return table(('parameter (times in ms)', 'value', '95 % from', 'to'), rows)
 
 
@@ -225,7 +231,7 @@ def _scores(fit: TopicFit) -> str:
     assert fit.choice is not None
     ranked = sorted(fit.choice.scores.items(), key=lambda item: -item[1])
     if not ranked:
-        return text('Its latency does not vary, so there are no models to compare.')
+        return text('No model fits its latency; its median is taken.')
     best = ranked[0][1]
     over = ', '.join(name.replace('_', ' ') for name in fit.choice.passed_over)
     return text(

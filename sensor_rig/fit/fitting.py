@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rig_common.arrays import Floats
 from rig_common.errors import RigError
 from rig_common.validation import validated
-from sensor_rig.fit.choosing import ChosenModel, choose
+from sensor_rig.fit.choosing import NOISELESS_S, ChosenModel, choose
 from sensor_rig.fit.clock import ClockFit, fit_clock
 from sensor_rig.fit.fitted import PROBABILITIES, Fitted
 from sensor_rig.fit.gaps import GapFit, fit_gaps
@@ -75,6 +75,11 @@ class TopicFit:
     bandwidth_bps: Estimate | None
     notes: list[str] = field(default_factory=list)
     """What cannot be told, and what was taken for it: a sentence each."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether the latency is more than one constant."""
+        return self.choice is not None and float(self.latency_s.std()) >= NOISELESS_S
 
     def keys(self) -> dict[str, Any]:
         """Return the timing keys of a rig file."""

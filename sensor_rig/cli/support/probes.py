@@ -136,7 +136,7 @@ def renderer(name: str) -> Checked:
     if works:
         return Checked(title, 'ok', device)
     if device == NEEDS_DISPLAY:
-        return Checked(title, 'missing', device, 'not needed: egl and osmesa have none')
+        return Checked(title, 'missing', device, 'not needed: egl and osmesa work without')
     package = {'egl': 'libegl1 libgl1-mesa-dri', 'osmesa': 'libosmesa6', 'glfw': 'libglfw3'}[name]
     return Checked(
         title,

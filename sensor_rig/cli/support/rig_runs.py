@@ -190,6 +190,7 @@ def _print_sync(summary: Summary, whole: str) -> None:
         [[name, *cells(each)] for name, each in summary.inputs.items()],
         title=f'{summary.bundles} bundles{whole}; offsets to the reference',
     )
+    print('sigma of the reference: how sure its own clock is\n')
     keys = summary.ledger_keys()
     print_table(
         ['ledger', *keys],

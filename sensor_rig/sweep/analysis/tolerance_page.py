@@ -82,7 +82,12 @@ def _requirements(study: Study) -> list[str]:
     return [
         page.section(
             'Requirements',
-            *((page.text if each.met else page.warning)(each.says) for each in study.verdicts),
+            *(
+                page.text(f'Met: {each.says}')
+                if each.met
+                else page.warning(f'Not met: {each.says}')
+                for each in study.verdicts
+            ),
         )
     ]
 

@@ -37,13 +37,13 @@ def verdict(
         f'{wanted.factor} {where}: at least {wanted.success:.0%} good with {sure:.0%} confidence'
     )
     if not levels:
-        return RequirementVerdict(wanted, sure, False, f'{claim}: not met, no run is in there')
+        return RequirementVerdict(wanted, sure, False, f'{claim}: no run is in there')
     worst = min(levels, key=lambda each: lower_bound(each.good, each.runs, sure))
     least = lower_bound(worst.good, worst.runs, sure)
     at = f' at {worst.value:g}' if name_level else ''
     told = f'{worst.good} of {worst.runs} good{at} show at least {least:.1%}'
     if least >= wanted.success:
-        return RequirementVerdict(wanted, sure, True, f'{claim}: met, {told}', levels)
+        return RequirementVerdict(wanted, sure, True, f'{claim}: {told}', levels)
     if worst.good == worst.runs:
         told += f'; it takes {runs_needed(wanted.success, sure)} runs, all of them good'
-    return RequirementVerdict(wanted, sure, False, f'{claim}: not met, {told}', levels)
+    return RequirementVerdict(wanted, sure, False, f'{claim}: {told}', levels)
