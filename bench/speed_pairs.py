@@ -1,6 +1,6 @@
 """Offsets by speed: made drives without any turns compared, known offsets.
 
-    ./rig python -m bench.speed_pairs [--runs N] [--json FILE] [PAIR ...]
+    ./rig python -m bench.speed_pairs [--runs N] [--seed N] [--json FILE] [PAIR ...]
 
 A machine drives for 120 s at 0 to 1.5 m/s with turns, in a way drawn for each run. Its wheels
 (25 Hz) are too large by a share (3 %), lose their heading (1 mrad per root second, and 2 % of each
@@ -174,11 +174,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument('pairs', nargs='*', metavar='PAIR', help=f'of {", ".join(PAIRS)}')
     parser.add_argument('--runs', type=int, default=100, help='runs of each pair')
+    parser.add_argument('--seed', type=int, default=0, help='seed of the first run')
     parser.add_argument('--json', type=Path, metavar='FILE', help='write the result there')
     arguments = parser.parse_args()
     rows = []
     for name in arguments.pairs or PAIRS:
-        mine = [run_pair(name, seed) for seed in range(arguments.runs)]
+        seeds = range(arguments.seed, arguments.seed + arguments.runs)
+        mine = [run_pair(name, seed) for seed in seeds]
         rows += mine
         sure = [row for row in mine if row['rests_on'] == 'speed']
         errors = np.array([row['error_ms'] for row in sure])

@@ -44,7 +44,8 @@ _CONFIRMED = 2
 last: of a measured trace six in a row came early by 7 to 18 ms, and nothing had stepped."""
 _SUSPECTED = 3
 """Messages that are late alike, after which a clock that went back is possible where the stamps
-cannot show it: a stream without a grid, whole periods while frames get lost."""
+cannot show it: a stream without a grid, whole periods while frames get lost. As many must agree on
+a step that leaves a grid of a few stamps."""
 _TOGETHER = 0.2
 """Messages that come within this share of the period of each other come out of a queue."""
 _BACK = 3
@@ -278,6 +279,11 @@ class StepDetector:
 
     def _settle(self, run: _Run, arrival_ns: int) -> Verdict:
         """Return what a run of messages that agree comes to."""
+        if run.step_ns > 0.0 and self._usual.is_outvoted(run.count):
+            self._usual.level_ns -= run.step_ns  # a stream may begin with slow messages
+            self._run = None
+            self._suspect_for = 0
+            return Verdict.FINE
         lasts = run.lasts(arrival_ns)
         if run.cause is Cause.LATENCY or not run.matters:
             if lasts and self._suspect_for:
@@ -287,7 +293,8 @@ class StepDetector:
                 self._run = None
             return Verdict.FINE
         if run.cause is Cause.CLOCK:
-            if run.moments >= _CONFIRMED:
+            few = self.spacings.is_periodic and not self._usual.is_known
+            if run.moments >= (_SUSPECTED if few else _CONFIRMED):
                 return self._step(run, Verdict.STEP, 0.0)
             return self._odd(run)
         if not lasts:

@@ -68,9 +68,18 @@ class UsualDelay:
         self.level_ns += by_ns
         self._floor_ns += floor_by_ns
 
+    @property
+    def is_known(self) -> bool:
+        """Whether enough messages were learnt from to say what is unusual."""
+        return self.count >= _FEW
+
+    def is_outvoted(self, messages: int) -> bool:
+        """Return whether so few are known that `messages` which agree, two at least, are more."""
+        return not self.is_known and messages > max(self.count, 1)
+
     def is_new_low(self, delay_ns: float) -> bool:
         """Return whether arrival - stamp is below all that was seen, as latencies hardly fall."""
-        return self.count >= _FEW and delay_ns < self._floor_ns - 0.5 * self.threshold_ns
+        return self.is_known and delay_ns < self._floor_ns - 0.5 * self.threshold_ns
 
     @property
     def _gain(self) -> float:

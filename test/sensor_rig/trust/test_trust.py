@@ -178,8 +178,8 @@ def test_without_an_imu_another_stream_takes_its_place(without_imu, tmp_path):
         seen = inspect_recording(bag)
         facts = seen.facts
     assert [*seen.curves] == ['/pose']
-    (said,) = (each for each in seen.findings if 'clock_offset' in (each.code, *each.explains))
-    assert said.topics == ('/pose',)
+    (said,) = (each for each in seen.findings if 'offset_ms' in each.evidence)
+    assert (said.topics, said.related) == (('/pose',), ('/tracker',))
     rig = tmp_path / 'rig.yaml'
     rig.write_text(starter_rig(facts, 'tracked'))
     config = load_rig(rig).sync
@@ -189,9 +189,12 @@ def test_without_an_imu_another_stream_takes_its_place(without_imu, tmp_path):
     track = engine_track(streams)
     assert track.fixes > 5
     true_ms = 1e3 * Habits(0).true_offset_s(np.array(30.0))
-    offset_ms, sigma_ms = 1e-6 * track.offset_ns[-1], 1e3 * track.sigma_s[-1]
-    assert abs(offset_ms - true_ms) < max(2.5 * sigma_ms, 0.5)
-    assert sigma_ms < 2.0
+    for offset_ms, sigma_ms in (
+        (said.evidence['offset_ms'], said.evidence['sigma_ms']),
+        (1e-6 * track.offset_ns[-1], 1e3 * track.sigma_s[-1]),
+    ):
+        assert abs(offset_ms - true_ms) < max(2.5 * sigma_ms, 0.5)
+        assert sigma_ms < 2.0
 
 
 def test_one_stream_alone_has_nothing_to_be_compared_with(without_imu, tmp_path, capsys):

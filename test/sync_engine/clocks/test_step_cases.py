@@ -50,6 +50,17 @@ def test_period_and_grid_are_known_after_a_few_frames() -> None:
     assert stream.detector.left_grid_ns == stream.arrival_ns
 
 
+@pytest.mark.parametrize('late_ms', [20, 60, 400])
+def test_a_stream_that_begins_with_a_slow_message_has_not_stepped(late_ms: int) -> None:
+    stream = Exact(0)
+    stream.late_ns = late_ms * MS
+    stream.play()
+    stream.late_ns = 0
+    assert not set(stream.play(2)) & JUMPS
+    assert stream.play(80) == [Verdict.FINE] * 80
+    assert not stream.detector.in_doubt
+
+
 @pytest.mark.parametrize('step_ms', [50, -50, 8, -8, 12, 80])
 def test_a_step_is_confirmed_by_the_second_message_and_its_size_is_exact(step_ms: int) -> None:
     stream = Exact()
