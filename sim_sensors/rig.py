@@ -312,9 +312,9 @@ class Rig:
 
     def _outside(self, reading: Reading) -> Reading:
         """Give the times of a reading the time base of `time_ns`, in place."""
-        start_ns = self.world.time_base.start_ns
-        for times_ns in (reading.capture_ns, reading.stamp_ns):
-            times_ns += reading.valid * start_ns
+        if start_ns := self.world.time_base.start_ns:
+            for times_ns in (reading.capture_ns, reading.stamp_ns):
+                times_ns += reading.valid * start_ns
         return reading
 
     def _ready(self, name: str) -> Pipeline:

@@ -18,6 +18,7 @@ from sim_sensors.sensors.common.axes import quantise
 from sim_sensors.sensors.common.native import LinearReader, add_joint_native
 from sim_sensors.sensors.common.rotations import yaw_quat
 from sim_sensors.timing.arrays import Array, Layout, arrays_holding
+from sim_sensors.timing.arrays.columns import column
 from sim_sensors.timing.units import NonNegative, Positive, Probability
 
 TF = Topic('/tf', 'tf2_msgs/msg/TFMessage', is_global=True)
@@ -170,7 +171,7 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         pose, twist, covariance, travel = layout.unpack(out).values()
         travel[:] = values[:, :2]
         if previous is None or not batch.is_measured:
-            twist[:] = _over_ground(values[:, 2:], track_m)
+            twist[:, 0], twist[:, 2] = _over_ground(values[:, 2:], track_m)
         if previous is not None:
             last, _, spread, last_travel = layout.unpack(previous).values()
             moved = travel - last_travel
@@ -178,17 +179,18 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
             if slip_noise:
                 slipped = slip_noise * xp.sqrt(xp.abs(moved))
                 moved += slipped * batch.noise.normal('slip', batch, 2)
-            step = _over_ground(moved, track_m)
-            forward, _, turn = step.T
+            forward, turn = _over_ground(moved, track_m)
             heading = last[:, 2] + 0.5 * turn
             along = xp.cos(heading), xp.sin(heading)
             chord = forward * xp.sinc(0.5 * turn / np.pi)
-            pose[:] = last + _columns(chord * along[0], chord * along[1], turn)
+            for axis, change in enumerate((chord * along[0], chord * along[1], turn)):
+                pose[:, axis] = last[:, axis] + change
             if slip_noise or spread.any():  # else it stays 0
                 variance = slip_noise**2 * xp.abs(moved)
-                covariance[:] = _grown(spread, forward, along, variance, track_m)
+                _grow(covariance, spread, forward, along, variance, track_m)
             if batch.is_measured:
-                twist[:] = step / (now_s - batch.state['time_s'][batch.envs])[:, None]
+                period_s = now_s - batch.state['time_s'][batch.envs]
+                twist[:, 0], twist[:, 2] = forward / period_s, turn / period_s
         batch.state['time_s'][batch.envs] = now_s
         return out
 
@@ -241,40 +243,37 @@ def _spatial(planar: Array) -> Array:
     return covariance
 
 
-def _over_ground(sides: Array, track_m: float) -> Array:
-    """Return (forward, 0, turn) [n, 3] of the travel or speed [n, 2] of both sides."""
+def _over_ground(sides: Array, track_m: float) -> tuple[Array, Array]:
+    """Return (forward, turn) [n] of the travel or speed [n, 2] of both sides."""
     left, right = sides.T
-    return _columns(0.5 * (left + right), 0.0, (right - left) / track_m)
+    return 0.5 * (left + right), (right - left) / track_m
 
 
-def _columns(x: Array, y: Array | float, yaw: Array | float) -> Array:
-    """Return three columns [n] side by side, [n, 3]; np.stack takes three times as long."""
-    out = arrays_holding(x).empty((len(x), 3), x.dtype)
-    out[:, 0], out[:, 1], out[:, 2] = x, y, yaw
-    return out
-
-
-def _grown(
-    covariance: Array, forward: Array, along: tuple[Array, Array], variance: Array, track_m: float
-) -> Array:
-    """Return the covariance [n, 3, 3] of x, y, yaw after a step of `forward` m [n].
+def _grow(
+    out: Array,
+    covariance: Array,
+    forward: Array,
+    along: tuple[Array, Array],
+    variance: Array,
+    track_m: float,
+) -> None:
+    """Write into `out` the `covariance` [n, 3, 3] of x, y, yaw after a step of `forward` m [n].
 
     `along` is cosine and sine of the heading half way, `variance` m^2 [n, 2] that of both sides'
     travel.
     """
-    cosine, sine = along
+    ahead, cosine, sine = (column(each) for each in (forward, *along))
     # how x, y, yaw move with an error of the heading before, and with one of either side's travel
-    turn = _columns(-forward * sine, forward * cosine, 0.0)
-    bend = 0.5 * forward / track_m
-    left = _columns(0.5 * cosine + bend * sine, 0.5 * sine - bend * cosine, -1.0 / track_m)
-    right = _columns(0.5 * cosine - bend * sine, 0.5 * sine + bend * cosine, 1.0 / track_m)
-    yaw = covariance[:, :, 2]
-
-    def outer(one: Array, other: Array) -> Array:
-        return one[:, :, None] * other[:, None]
-
-    grown: Array = covariance + outer(turn, yaw)
-    grown += outer(yaw, turn)
-    grown += outer(turn, turn * yaw[:, 2:])
-    grown += outer(left, left * variance[:, :1]) + outer(right, right * variance[:, 1:])
-    return grown
+    turn = -ahead * sine, ahead * cosine, 0.0
+    bend = 0.5 * ahead / track_m
+    left = 0.5 * cosine + bend * sine, 0.5 * sine - bend * cosine, -1.0 / track_m
+    right = 0.5 * cosine - bend * sine, 0.5 * sine + bend * cosine, 1.0 / track_m
+    of_left, of_right = (column(each) for each in variance.T)
+    yaw = [column(covariance[:, i, 2]) for i in range(3)]
+    for i in range(3):
+        for j in range(3):
+            grown = column(covariance[:, i, j]) + turn[i] * yaw[j]
+            grown += yaw[i] * turn[j]
+            grown += turn[i] * (turn[j] * yaw[2])
+            grown += left[i] * (left[j] * of_left) + right[i] * (right[j] * of_right)
+            out[:, i, j] = grown
