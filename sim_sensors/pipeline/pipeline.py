@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rig_common.arrays import Flags, Ids
+from rig_common.arrays import Flags, Ids, Ints
 from rig_common.errors import RigError
 from sim_sensors.interface import (
     AnySensor,
@@ -128,7 +128,9 @@ class Pipeline:
         """Set while a page or a viewer looks on: every capture is made while it is true."""
         self._lags = Lags(self.transit, xp)
         self._readout = (
-            Readout(self.schedule, sensor, self._lags, lanes, xp) if run.arrays else None
+            Readout(self.schedule, sensor, self._lags, lanes, xp, self.stages.truth_waits)
+            if run.arrays
+            else None
         )
         self.supplier = supplier
         """Where `update` and `read` get truth from; may also be set after making."""
@@ -208,6 +210,7 @@ class Pipeline:
             self._readout.push(batch, values, truth, passage)
         if self.in_flight is not None:
             envs = self._choice.every[batch.envs].tolist()
+            truth = self.stages.project_truth(truth, batch)
             copies = self.in_flight.send(envs, batch, passage, values, truth)
             if copies:
                 self.transit.counts[CaptureFate.DUPLICATED] += copies
@@ -254,7 +257,19 @@ class Pipeline:
     ) -> Reading:
         """Return the newest capture without noise, delay or loss; history as in `read`."""
         rows, readout, history = self._ready(envs, history_length, member)
-        return readout.truth(rows, history)
+        reading = readout.truth(rows, history)
+        if not self.stages.truth_waits:
+            return reading
+        lanes, time_ns = self._choice.every[rows], reading.capture_ns.reshape(-1)
+        if history is not None:
+            lanes = (lanes[:, None] + self.xp.zeros((1, history), np.int64)).reshape(-1)
+        index = self.schedule.indices_before(time_ns - self.progress.origin_ns[lanes])
+        clean = reading.values.reshape(len(lanes), self.sensor.truth_layout.width)
+        batch = self._batch(lanes, TickNumbers(index, index, True), time_ns)
+        shape = *reading.valid.shape, self.sensor.return_layout.width
+        values = self.stages.project_truth(clean, batch).reshape(shape)
+        values[~reading.valid] = 0
+        return reading._replace(values=values)
 
     def _ready(
         self, envs: Envs, history: int | None, member: int | None
@@ -387,7 +402,7 @@ class Pipeline:
                 slots += max(config.history_length, 1) + spread + lags.under_way(self.schedule)
             self._readout.plan(slots, spread, self._every)
 
-    def _batch(self, rows: Rows, step: TickNumbers, time_ns: int) -> Batch:
+    def _batch(self, rows: Rows, step: TickNumbers, time_ns: int | Ints) -> Batch:
         index = self.progress.each(step.capture)
         tick = index if step.tick is step.capture else self.progress.each(step.tick)
         times_ns = self.xp.empty(len(index), np.int64)

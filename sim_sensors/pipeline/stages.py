@@ -35,6 +35,8 @@ class Stages:
         self._integrates = sensor.responds and _overrides(sensor, 'integrate')
         self._responds = sensor.responds and _overrides(sensor, 'respond')
         self._projects = _overrides(sensor, 'post_process')
+        self.truth_waits = self._projects and not sensor.stateful
+        """Whether ground truth is projected when somebody wants it: nothing builds on it."""
         self._owns_sensed = self._disturbs or self._responds
         """Whether `sense` hands out rows that nothing else looks at, to be worked on in place."""
         self._reads_out = _overrides(sensor, 'hardware_imperfections')
@@ -112,7 +114,10 @@ class Stages:
     def measure(
         self, clean: Array, sensed: Array, batch: Batch, condition: Condition
     ) -> tuple[Array, Array]:
-        """Return (measured, ground truth) rows [n, width] in return space."""
+        """Return (measured, ground truth) rows [n, width] in return space.
+
+        Where `truth_waits`, ground truth is still to be projected, see `project_truth`.
+        """
         work = sensed
         if self._reads_out or not batch.noise.readout_errors.is_identity or condition.wrong:
             work = sensed if self._owns_sensed else self._xp.copy(sensed)
@@ -124,11 +129,20 @@ class Stages:
         if self._projects:
             borrowed = work is sensed and not self._owns_sensed
             work = self._project(self._xp.copy(work) if borrowed else work, batch)
-            batch.is_measured, batch.state = False, self._clean_state
-            clean = self._project(clean if self._truth_responds else self._xp.copy(clean), batch)
+            if not self.truth_waits:
+                batch.is_measured, batch.state = False, self._clean_state
+                own = clean if self._truth_responds else self._xp.copy(clean)
+                clean = self._project(own, batch)
         if self._keeps_last:
             work = self._remember(work, clean, batch.envs, condition.stuck)
         return work, clean
+
+    def project_truth(self, clean: Array, batch: Batch) -> Array:
+        """Return the ground truth of `measure` in return space."""
+        if not self.truth_waits:
+            return clean
+        batch.is_measured, batch.state = False, self._clean_state
+        return self.sensor.post_process(self._xp.copy(clean), None, batch)
 
     def _project(self, values: Array, batch: Batch) -> Array:
         """Run `post_process`, apart for rows that have an earlier output and rows that do not."""
@@ -153,7 +167,8 @@ class Stages:
         if stuck:
             values = self._xp.where(self._has_last[envs][:, None], self._last[envs], values)
         self._last[envs] = values
-        self._last_clean[envs] = clean
+        if not self.truth_waits:
+            self._last_clean[envs] = clean
         self._has_last[envs] = True
         return values
 

@@ -88,15 +88,30 @@ class Readout:
     """
 
     def __init__(
-        self, schedule: Schedule, sensor: AnySensor, lags: Lags, num_envs: int, xp: Arrays = NUMPY
+        self,
+        schedule: Schedule,
+        sensor: AnySensor,
+        lags: Lags,
+        num_envs: int,
+        xp: Arrays = NUMPY,
+        truth_waits: bool = False,
     ) -> None:
-        """Keep what `sensor` measures, to be read after `lags`; `plan` says how many samples."""
+        """Keep what `sensor` measures, to be read after `lags`; `plan` says how many samples.
+
+        Ground truth that waits for its projection is kept in truth space.
+        """
         config, layout = sensor.config, sensor.return_layout
         self._schedule, self._lags, self._layout = schedule, lags, layout
         self._interpolators: dict[str, Interpolator | None] = {'zoh': None}
         self._xp = xp
         self._samples = SampleRing(1, num_envs, layout, xp)
-        self._truth = SampleRing(max(config.history_length, 1), num_envs, layout, xp, at_once=True)
+        self._truth = SampleRing(
+            max(config.history_length, 1),
+            num_envs,
+            sensor.truth_layout if truth_waits else layout,
+            xp,
+            at_once=True,
+        )
         self._spread = 0
         self.interpolator(config.interpolation, config, sensor.name)  # refuses what cannot be
 

@@ -116,6 +116,30 @@ def test_post_process_may_remember_its_output() -> None:
     assert pipeline.read(10 * MS).values.tolist() == [[2], [5]]
 
 
+def test_ground_truth_is_projected_when_it_is_read() -> None:
+    projected: list[int] = []
+
+    class Product(Plain):
+        returns = Layout({'product': (1,)}, np.int32)
+
+        def post_process(self, values: Array, previous: Array | None, batch: Batch) -> Array:
+            if not batch.is_measured:
+                projected.append(len(values))
+            return (values[:, :1] * values[:, 1:] + 1.0).astype(np.int32)
+
+    pipeline = make(2, Product, rate_hz=1000.0, history_length=3)
+    for t in range(2):
+        pipeline.tick(None, t * MS, np.array([[t, 2.0], [t, 3.0]]))
+    assert pipeline.read(MS).values.tolist() == [[3], [4]]
+    assert not projected
+    truth = pipeline.read_ground_truth(history_length=3)
+    assert truth.values[..., 0].tolist() == [[3, 1, 0], [4, 1, 0]]
+    assert truth.values.dtype == np.int32
+    assert pipeline.read_ground_truth([1]).values.tolist() == [[4]]
+    assert pipeline.read_ground_truth([]).values.shape == (0, 1)
+    assert projected == [6, 1, 0]
+
+
 def test_state_of_the_branches_is_apart_and_zeroed_on_reset() -> None:
     class Sum(Plain):
         stateful = True
