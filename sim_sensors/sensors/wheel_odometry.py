@@ -135,8 +135,8 @@ class WheelOdometry(Sensor[WheelOdometryConfig]):
         ]
         to_row = np.zeros((len(names), 4))
         row = 0
-        for column, side in enumerate((*sides, *sides)):
-            to_row[row : row + len(side), column : column + 1] = side
+        for place, side in enumerate((*sides, *sides)):
+            to_row[row : row + len(side), place : place + 1] = side
             row += len(side)
         return LinearReader(view.model, names, to_row)
 
