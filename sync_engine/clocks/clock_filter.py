@@ -109,6 +109,8 @@ class ClockFilter:
         self.arrival_noise = _FIRST_ARRIVAL_SIGMA_S**2
         self.arrivals = InnovationGate(config.gate_nis)
         self.motions = InnovationGate(config.gate_nis)
+        self._risen_s = 0.0
+        """How far jumps of the arrivals have raised the latency."""
         self._unproven_var = 0.0
         """Squared size of the last jump that only motion saw, less with each fix that follows."""
         self.conflict_s = 0.0
@@ -220,21 +222,27 @@ class ClockFilter:
         or more."""
         root = np.zeros((1, SIZE))
         root[0, [O, 2]] = 1.0, -1.0
-        innovation = z - (self.offset_s - self.latency_s)
+        latency_s = self.latency_s
+        innovation = z - (self.offset_s - latency_s)
         variance = self.arrival_var + self.arrival_noise
         outcome = self.arrivals.judge(innovation, variance)
         if outcome is GateResult.REJECTED:
             return outcome
         if outcome is GateResult.JUMP:
-            # Stamps that kept to their grid leave only the latency, unless it would be negative.
-            if self.latency_s - innovation < -3.0 * self._config.lock_sigma_s:
-                self._open((O,), innovation)
+            # Stamps that kept to their grid leave only the latency, unless it would be negative;
+            # what it had risen by before, as behind a hole, it falls by first.
+            if latency_s - innovation < -3.0 * self._config.lock_sigma_s:
+                fallen_s = min(self._risen_s, innovation)
+                self._open((O,), innovation - fallen_s)
+                self._open((2,), fallen_s)
             elif abs(innovation) >= shown_s:
                 self._open((2,), innovation)
             else:
                 self.open_either(innovation)
         self._bank.update(root, np.array([z]), np.array([[self.arrival_noise]]))
         self._cache()
+        if outcome is GateResult.JUMP:
+            self._risen_s = max(self._risen_s + self.latency_s - latency_s, 0.0)
         return outcome
 
     def motion_prior(self, time_s: float) -> MotionPrior:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from support.sync_feeder import MS, T0, S, config
 
 from sync_engine.clocks.steps import StepDetector, Verdict
+from sync_engine.engine import SyncEngine
 
-MS = 1_000_000
 PERIOD_NS = 33 * MS
 
 
@@ -52,3 +54,23 @@ def test_a_step_after_a_stall_is_seen_once_the_stall_is_over():
     seen, detector = verdicts(delays, {60: 50})
     assert seen.count(Verdict.STEP) == 1
     assert detector.step_ns == pytest.approx(50 * MS, abs=1 * MS)
+
+
+def test_latencies_that_rise_and_fall_again_move_no_offset():
+    """Every 15 s nothing comes for 1 s, then all of it at once, and for 4 s messages take 1.7 s
+    more; without a cue nothing else tells of the clock."""
+    rng = np.random.default_rng(1)
+    engine = SyncEngine(config({'a': {'latency_s': 0.02, 'latency_sigma_s': 0.02}}, 'a'))
+    last_s = 0.0
+    for k in range(3000):
+        capture_s = 0.04 * k
+        arrival_s = capture_s + 0.02 + rng.exponential(0.003)
+        since_s = (arrival_s + 5.0) % 15.0
+        if since_s < 5.0:
+            arrival_s += max(1.0 - since_s, 0.0) or 1.7
+        last_s = max(last_s + 1e-6, arrival_s)
+        engine.push('a', T0 + round(capture_s * S), None, T0 + round(last_s * S))
+        found = engine.offset_to_host('a')
+        assert abs(found.offset_ns) < 60 * MS
+        assert abs(found.offset_ns) < 3e9 * found.sigma_s
+    assert engine.status().sensors['a'].latency_steps > 8
