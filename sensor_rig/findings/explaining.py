@@ -87,6 +87,8 @@ MAIN = {'future_stamps': 'delay_ms', 'clock_step': 'step_ms', 'latency_step': 's
 """Code -> the figure whose largest value is said of several topics."""
 TRENDS = frozenset({'clock_drift', 'clock_wander'})
 DRIFT_SIGMAS = 3.0
+USUAL_LATENCY_MS = 20.0
+"""Of an IMU: by so much its clock may be further ahead than its future stamps show."""
 UNEVEN_MS = 5000.0
 """Steps of simulated time against the host's that are no reset."""
 
@@ -154,10 +156,21 @@ def _same_clock(cause: Finding, other: Finding) -> bool:
 
 def _is_as_far_ahead(future: Finding, offset: Finding) -> bool:
     """Return whether motion shows a clock as far ahead as its future stamps do."""
+    return _ahead_ms(future, offset) > -0.5 * future.evidence['delay_ms']
+
+
+def _is_that_far_ahead(future: Finding, offset: Finding) -> bool:
+    """Return whether future stamps, and a usual latency, tell all of an offset."""
+    left_ms = _ahead_ms(future, offset) + future.evidence['delay_ms']
+    return _is_as_far_ahead(future, offset) and left_ms < USUAL_LATENCY_MS
+
+
+def _ahead_ms(future: Finding, offset: Finding) -> float:
+    """Return how far motion shows the clock of future stamps to be ahead of the other."""
     ahead_ms = offset.evidence.get('offset_ms', 0.0)
-    if not set(future.topics) & set(offset.topics):
-        ahead_ms = -ahead_ms if set(future.topics) & set(offset.related) else 0.0
-    return ahead_ms > -0.5 * future.evidence['delay_ms']
+    if set(future.topics) & set(offset.topics):
+        return ahead_ms
+    return -ahead_ms if set(future.topics) & set(offset.related) else 0.0
 
 
 CLAIMS = (
@@ -221,7 +234,7 @@ def _consequences(findings: Sequence[Finding]) -> list[Finding]:
     return [
         replace(each, severity=Severity.INFO)
         if each.code == 'clock_offset'
-        and any(_is_as_far_ahead(f, each) and not _same_clock(each, f) for f in ahead)
+        and any(_is_that_far_ahead(f, each) and not _same_clock(each, f) for f in ahead)
         else each
         for each in findings
     ]

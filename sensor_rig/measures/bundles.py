@@ -77,13 +77,14 @@ class HeardBundles:
             name: {'received': received.get(topic.lstrip('/'), 0)}
             for name, topic in self._topics.items()
         }
-        found = measures_of(self._record.document(counts, dict.fromkeys(counts, 0)))
+        document = self._record.document(counts, dict.fromkeys(counts, 0))
+        found = measures_of(document)
         unknown = {
             f'{name}.received'
             for name, topic in self._topics.items()
             if topic.lstrip('/') not in received
         } | {'duration_s'}
-        if not received:
+        if f'{document["reference"]}.received' in unknown:
             unknown.add('coverage')
         return {key: value for key, value in found.items() if key not in unknown}
 

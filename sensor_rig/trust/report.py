@@ -75,8 +75,8 @@ def verdict(found: Score) -> str:
     followed = (
         f'all {len(found.responses)} injected changes were followed or refused as they should be'
         if not failed
-        else f'{len(failed)} of {len(found.responses)} injected changes were not '
-        f'({", ".join(failed)})'
+        else f'{len(failed)} of {len(found.responses)} injected changes were neither followed nor '
+        f'refused as they should be ({", ".join(failed)})'
     )
     if not same.enough:
         agree = f'there are too few stretches of {same.length_s:.0f} s with motion to compare'

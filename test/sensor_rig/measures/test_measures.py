@@ -57,6 +57,15 @@ def test_in_process_recorded_and_heard_agree(recording: Path) -> None:
             assert synced[key] == pytest.approx(live[key], rel=0.05, abs=1e-3), key
 
 
+def test_no_coverage_where_the_frames_of_the_reference_were_not_copied(
+    recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rig, synced = recording.parent / 'rig.yaml', recording.parent / 'synced'
+    assert main(['sync', str(recording), str(synced), '--rig', str(rig)]) == 0
+    heard = recorded_measures(synced)
+    assert heard['completeness'] == 1.0 and 'coverage' not in heard
+
+
 def test_exact_quantiles() -> None:
     exact, binned = ExactQuantiles(), LogHistogram()
     for number in range(1, 101):
