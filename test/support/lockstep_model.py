@@ -14,6 +14,7 @@ import pickle
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from types import MethodType
 from typing import Any
 
@@ -465,30 +466,32 @@ def search(size: Size, limit: int = 2_000_000) -> Found:
 
 def _search(size: Size, limit: int) -> Found:
     network = Network(size)
-    first = network.save()
+    start = network.save()
+    first = _name(start)
     came: dict[bytes, tuple[bytes, tuple[str, str]] | None] = {first: None}
     before: dict[bytes, list[bytes]] = {}
     ends: list[bytes] = []
-    todo = [first]
+    todo = [(first, start)]
     while todo:
-        state = todo.pop()
-        network.load(state)
+        state, content = todo.pop()
+        network.load(content)
         if network.done:
             ends.append(state)
             continue
         for action in list(network.actions()):
-            network.load(state)
+            network.load(content)
             try:
                 network.do(*action)
             except WrongError as error:
                 way = [*_way(came, state), action]
                 raise WrongError(f'{error}\n' + '\n'.join(map(str, way))) from None
-            following = network.save()
+            saved = network.save()
+            following = _name(saved)
             if action[0] not in ('lose', 'restart', 'early', 'reset', 'cut'):
                 before.setdefault(following, []).append(state)
             if following not in came:
                 came[following] = (state, action)
-                todo.append(following)
+                todo.append((following, saved))
         assert len(came) < limit, f'more than {limit} states'
     good = set(ends)
     spread = list(ends)
@@ -498,6 +501,11 @@ def _search(size: Size, limit: int) -> Found:
                 good.add(state)
                 spread.append(state)
     return Found(len(came), [_way(came, state) for state in came if state not in good][:1])
+
+
+def _name(state: bytes) -> bytes:
+    """Return what stands for a state: a million of them whole would be tens of gigabytes."""
+    return blake2b(state, digest_size=16).digest()
 
 
 def _way(
