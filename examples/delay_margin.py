@@ -45,12 +45,14 @@ def sampled_margin_s(step_s: float) -> float:
 def _radius(steps: int, step_s: float) -> float:
     """Return the spectral radius of the loop with a delay of some steps.
 
-    v' = v - step (K x + D v, both `steps` ago) / M, x' = x + step v', as MuJoCo integrates.
+    v' = v - step (K x + D u) / M, x' = x + step v', as MuJoCo integrates; x and u are of `steps`
+    ago. The encoder says u, the velocity at the instant of x: the mean of v before and after.
     """
     system = np.eye(2 * steps + 2, k=-2)
     system[:2] = 0.0
     system[1, 1] = 1.0
-    system[1, -2:] -= np.array([STIFFNESS_N_M, DAMPING_N_S_M]) * step_s / MASS_KG
+    seen = np.array([DAMPING_N_S_M / 2.0, STIFFNESS_N_M, DAMPING_N_S_M / 2.0])
+    system[1, -3:] -= seen * step_s / MASS_KG
     system[0] = step_s * system[1]
     system[0, 0] += 1.0
     return float(np.abs(np.linalg.eigvals(system)).max())

@@ -285,7 +285,7 @@ def test_the_second_of_two_rigs_ends_and_says_why(processes: Processes) -> None:
     assert 'another world publishes here, on /world/_tick' in second.output
     assert first.exit_code is None
     first.interrupt()
-    assert first.wait() == 0
+    assert first.wait() == 130
 
 
 def test_the_memory_for_reports_reaches_a_plateau(rig: Rig) -> None:
