@@ -119,7 +119,7 @@ class WorldNode(Node):
                 },
             },
         )
-        run = f'{os.getpid():x}.{id(self):x}'
+        run = f'{time.time_ns():x}.{os.getpid():x}'  # OtherWorlds reads which began first
         self.conductor = Conductor(
             dt_ns=self.world.dt_ns,
             seed=simulation.seed,

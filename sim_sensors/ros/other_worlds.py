@@ -16,11 +16,12 @@ from rig_common.errors import RigError
 from rig_common.lockstep.messages import TICK_TOPIC, Tick
 from rig_common.ros import qos
 from rig_common.ros.clock import steady_timer
+from rig_common.times import NS_PER_S
 from sim_sensors.interface.topics import CLOCK_TOPIC
 
 LOOK_PERIOD_S = 1.0
 NEW_S = 5.0
-"""A world that hears of another one when it is younger than this gives way to it, s."""
+"""A world that is younger than this gives way to one that began before it, s."""
 
 
 class OtherWorlds:
@@ -31,6 +32,8 @@ class OtherWorlds:
         self._node, self._ticks = node, ticks
         self._clock = node.resolve_topic_name(CLOCK_TOPIC)
         self._mine = f'run={run}.'.encode()
+        self._began_ns = _began_ns(run)
+        self._is_newer = False
         self._made_s = time.monotonic()
         self._heard: dict[str, Subscription] = {}
         self.found = ''
@@ -50,7 +53,7 @@ class OtherWorlds:
 
     def require_none(self) -> None:
         """Raise RigError where this world is the newer of two."""
-        if self.found and time.monotonic() - self._made_s < NEW_S:
+        if self.found and self._is_newer and time.monotonic() - self._made_s < NEW_S:
             raise RigError(self.sentence)
 
     def _look(self) -> None:
@@ -81,7 +84,18 @@ class OtherWorlds:
         if self.found or self._mine in buf:
             return
         try:
-            Tick.decode(buf)
+            tick = Tick.decode(buf)
         except CdrError:
             return
         self.found = topic
+        # One that began right after this one gives way itself. Clocks of hosts may differ by more.
+        after_ns = _began_ns(tick.run) - self._began_ns
+        self._is_newer = not 0 < after_ns < NEW_S * NS_PER_S
+
+
+def _began_ns(run: str) -> int:
+    """Return when a world began by its host's clock, ns since 1970; 0 where `run` does not say."""
+    try:
+        return int(run.partition('.')[0], 16)
+    except ValueError:
+        return 0
