@@ -20,7 +20,7 @@ from rig_common.times import NS_PER_S
 from sim_sensors.interface.topics import CLOCK_TOPIC
 
 LOOK_PERIOD_S = 1.0
-NEW_S = 5.0
+NEW_S = 20.0
 """A world that is younger than this gives way to one that began before it, s."""
 
 
