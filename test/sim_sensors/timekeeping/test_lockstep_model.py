@@ -28,7 +28,6 @@ LARGE = [
     Size(emulators=2, ticks=2, losses=1),
     Size(emulators=2, ticks=2, restarts=1),
     Size(emulators=2, ticks=1, discovery=True),
-    Size(emulators=1, ticks=2, discovery=True, restarts=1),
     Size(emulators=1, ticks=4, cuts=1),
     Size(emulators=1, ticks=2, cuts=1, early=1),
     Size(emulators=1, ticks=2, cuts=1, losses=1),
